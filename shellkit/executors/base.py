@@ -1,0 +1,226 @@
+"""`Executor`: one conversation's door to a shell. `run` and its siblings are written once, here.
+
+A subclass says where processes start (`make_session`) and checks what only it knows; everything else is the
+same for all. An executor serves one conversation: its calls run one at a time, in order of arrival, from any
+event loop or thread (contract G).
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable
+from ..policy.confinement import Confinement
+from ..result import ShellResult
+from ..sessions.base import RunCall, Session, StreamName
+from ..sessions.drive import drive_async, drive_blocking
+from ..sessions.streaming import stream_async, stream_blocking
+from ..sessions.turnstile import Turnstile
+from . import options
+from .options import UNSET, Unset
+
+if TYPE_CHECKING:
+    from .blocking import BlockingExecutor
+
+__all__ = ["Executor", "OnOutput"]
+
+OnOutput = Callable[[StreamName, str], object]
+
+
+class Executor(ABC):
+    """Runs commands one after another in a shell.
+
+    Args:
+        timeout: default time-out of a command in seconds; None for none.
+        grace: seconds that ending a command, a job or the executor may take.
+    """
+
+    def __init__(self, *, timeout: float | None, grace: float) -> None:
+        self.timeout = options.check_timeout(timeout, None)
+        self.grace = options.check_seconds("grace", grace)
+        self._turnstile = Turnstile()
+        self._session: Session | None = None
+        self._closed = False
+        self._pid = os.getpid()
+        self._finalizer: weakref.finalize[[Session, int], Executor] | None = None
+
+    # -- for subclasses --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def make_session(self, turnstile: Turnstile) -> Session:
+        """Return a new session that has not started anything yet."""
+
+    @property
+    @abstractmethod
+    def confinement(self) -> Confinement:
+        """What happens when a command leaves the working directory."""
+
+    @property
+    @abstractmethod
+    def base_workdir(self) -> bytes:
+        """What a relative `workdir` of one command is taken from."""
+
+    # -- running ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the shell now; without it the first command does.
+
+        Raises:
+            SpawnError: no shell could be started.
+        """
+        await self._turnstile.enter()
+        try:
+            await drive_async(self._open_session().start())
+        finally:
+            self._turnstile.leave()
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout: float | None | Unset = UNSET,
+        workdir: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | None] | None = None,
+        input: str | bytes | None = None,  # noqa: A002  (the contract's name, as in `subprocess.run`)
+        merge_stderr: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> ShellResult:
+        """Run one command from start to end.
+
+        Args:
+            command: text for the shell, of any kind and up to 10 MB; CRLF line ends become LF.
+            timeout: seconds after which the command is ended; None for no limit, left out for the default.
+                Time spent waiting for earlier commands does not count.
+            workdir: directory for this command only.
+            env: variables for this command only; None as a value unsets.
+            input: what the command reads from its stdin (str as UTF-8); end-of-file at once without it.
+            merge_stderr: send stderr into stdout, in the order written.
+            on_output: called with ("stdout" | "stderr", text) while the command runs, on the caller's loop
+                (in the caller's thread under `sync()`). An exception in it is logged; a slow one loses
+                chunks, which a note counts, and never blocks the command.
+
+        Returns:
+            What the command did. A non-zero exit code and a time-out are results, not exceptions.
+
+        Raises:
+            InvalidCommand: the text cannot be given to a shell. Nothing ran.
+            TypeError, ValueError: another argument is wrong. Nothing ran.
+            InvalidWorkdir: `workdir` is missing or may not be entered. Nothing ran.
+            CommandDenied: `workdir` is outside the confinement. Nothing ran.
+            SpawnError: no shell could be started.
+            ExecutorClosed: the executor is, or was meanwhile, closed; `.result` holds partial output.
+            ExecutorUnavailable: called in a forked child of the process that made the executor.
+        """
+        call = self._make_call(command, timeout, workdir, env, input, merge_stderr)
+        await self._turnstile.enter()
+        try:
+            session = self._open_session()
+            if on_output is None:
+                return await drive_async(session.run(call))
+            return await stream_async(session, call, on_output)
+        finally:
+            self._turnstile.leave()
+
+    async def restart(self) -> None:
+        """End the shell and what it runs in the foreground, and start a fresh one without the old state.
+
+        Background jobs live on. Raises as `start` does.
+        """
+        await self._turnstile.enter()
+        try:
+            await drive_async(self._open_session().restart())
+        finally:
+            self._turnstile.leave()
+
+    async def close(self) -> None:
+        """End everything that the executor started, background jobs included; takes no longer than `grace`.
+
+        A command that is running ends with `ExecutorClosed`, in whatever loop or thread it was called.
+        Idempotent.
+        """
+        session = self._begin_close()
+        if session is None:
+            return
+        await self._turnstile.enter()
+        try:
+            await drive_async(session.finish())
+        finally:
+            self._turnstile.leave()
+
+    async def __aenter__(self) -> Executor:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def sync(self) -> BlockingExecutor:
+        """Return the same executor with methods that block, for code without an event loop; from any thread."""
+        from .blocking import BlockingExecutor
+
+        return BlockingExecutor(self)
+
+    # -- shared with `BlockingExecutor` ----------------------------------------------------------------
+
+    def _make_call(
+        self,
+        command: object,
+        timeout: object,
+        workdir: object,
+        env: object,
+        input: object,  # noqa: A002  (as in `run`)
+        merge_stderr: bool,
+    ) -> RunCall:
+        text = options.check_command(command)
+        directory = None
+        if workdir is not None:
+            directory = options.check_workdir(workdir, self.base_workdir)
+            if not self.confinement.admits(directory):
+                raise CommandDenied(
+                    f"workdir {os.fsdecode(directory)} is outside {os.fsdecode(self.confinement.root)}, which this "
+                    "executor is confined to; name a directory inside it"
+                )
+        return RunCall(
+            command=str(command),
+            text=text,
+            timeout=options.check_timeout(timeout, self.timeout),
+            workdir=directory,
+            env=options.check_env(env),
+            input=options.check_input(input),
+            merge_stderr=bool(merge_stderr),
+        )
+
+    def _open_session(self) -> Session:
+        if os.getpid() != self._pid:
+            raise ExecutorUnavailable(
+                f"this executor belongs to process {self._pid}, this is its forked child {os.getpid()}; "
+                "make a new executor here"
+            )
+        if self._closed:
+            raise ExecutorClosed("the executor is closed; make a new one")
+        if self._session is None:
+            self._session = self.make_session(self._turnstile)
+            self._finalizer = weakref.finalize(self, _abandon, self._session, self._pid)
+        return self._session
+
+    def _begin_close(self) -> Session | None:
+        if os.getpid() != self._pid:
+            return None
+        self._closed = True
+        session = self._session
+        if session is not None:
+            session.request_stop()
+        return session
+
+
+def _abandon(session: Session, pid: int) -> None:
+    """What happens to a session whose executor is garbage, or whose interpreter exits."""
+    if os.getpid() == pid:
+        session.abandon()

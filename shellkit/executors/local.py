@@ -1,0 +1,153 @@
+"""`LocalExecutor`: a shell on this machine, as this user. Isolates nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
+from ..errors import ExecutorUnavailable
+from ..policy.confinement import Confinement
+from ..policy.environ import FilteredEnvironment, filter_environment
+from ..process.local import LocalProcess
+from ..process.pipes import PipeSource
+from ..process.tree import Containment
+from ..protocol.dialects import dialect_for
+from ..resolver import Shell, resolve
+from ..sessions.base import Session, SessionSettings
+from ..sessions.persistent import PersistentSession
+from ..sessions.stateless import StatelessSession
+from ..sessions.turnstile import Turnstile
+from . import options
+from .base import Executor
+
+__all__ = ["LocalExecutor"]
+
+
+class LocalExecutor(Executor):
+    """Run commands in a shell on this machine (Linux 5.4 or later).
+
+    Args:
+        mode: "persistent" keeps one shell and its state from command to command; "stateless" gives every
+            command a fresh shell.
+        shell: name, path or argv list; None takes `SHELLKIT_SHELL`, then `AGENT_FRAMEWORK_SHELL`, then bash,
+            then sh. See `shellkit.resolver.resolve`.
+        workdir: where the shell starts; None is the current directory.
+        confinement: "root" brings a command that ends outside `workdir` back, with a note; "anchor" starts
+            every command in `workdir`; "off" does neither. None is "root" when `workdir` is given, else
+            "off". It guides a model; it is no security boundary.
+        env: variables over the inherited environment; None as a value removes.
+        clean_env: inherit only PATH, HOME, LANG and their like.
+        keep_env: names that are inherited although they look like secrets; `*` matches.
+        startup_commands: run in every new shell, restarts included. One that fails is named in the notes.
+        timeout: default time-out of a command in seconds; None for none.
+        grace: seconds that ending a command, a job or the executor may take.
+        start_timeout: seconds that a new shell may take to answer.
+        max_output_bytes: bytes to keep of each stream: the head and the tail, half and half.
+
+    Raises:
+        SpawnError: no such shell. (At the first start: `InvalidWorkdir` for a missing directory.)
+        ExecutorUnavailable: this platform is not supported yet.
+        TypeError, ValueError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: options.Mode = "persistent",
+        shell: str | os.PathLike[str] | Sequence[str] | None = None,
+        workdir: str | os.PathLike[str] | None = None,
+        confinement: str | None = None,
+        env: Mapping[str, str | None] | None = None,
+        clean_env: bool = False,
+        keep_env: Collection[str] = (),
+        startup_commands: Sequence[str] = (),
+        timeout: float | None = 30.0,
+        grace: float = 2.0,
+        start_timeout: float = 10.0,
+        max_output_bytes: int = 65536,
+    ) -> None:
+        super().__init__(timeout=timeout, grace=grace)
+        if sys.platform != "linux":
+            raise ExecutorUnavailable(f"LocalExecutor needs Linux; this is {sys.platform}")
+        self.mode = options.check_mode(mode)
+        self.env = options.check_env(env)
+        self.clean_env = bool(clean_env)
+        self.keep_env = options.check_text_list("keep_env", keep_env)
+        self.startup_commands = options.check_text_list("startup_commands", startup_commands)
+        for command in self.startup_commands:
+            options.check_command(command)
+        self.start_timeout = options.check_seconds("start_timeout", start_timeout)
+        self.max_output_bytes = options.check_size("max_output_bytes", max_output_bytes)
+        self.shell: Shell = resolve(shell, environ={**os.environ, **_present(self.env)})
+        self._dialect = dialect_for(self.shell.family)
+        if self._dialect.unavailable:
+            raise ExecutorUnavailable(self._dialect.unavailable)
+        mode_of_confinement = options.check_confinement(confinement, workdir_given=workdir is not None)
+        self._workdir = _absolute(workdir)
+        self._confinement = Confinement(mode_of_confinement, self._workdir, os.path.realpath)
+        self.environment()  # a wrong name or value is an error here, not at the first command
+
+    @property
+    def confinement(self) -> Confinement:
+        return self._confinement
+
+    @property
+    def base_workdir(self) -> bytes:
+        return self._workdir
+
+    def environment(self) -> FilteredEnvironment:
+        """Return the environment that a shell started now would get, and the names that were left out."""
+        return filter_environment(os.environ, keep=self.keep_env, clean=self.clean_env, extra=self.env)
+
+    def make_session(self, turnstile: Turnstile) -> Session:
+        argv = self.shell.persistent_argv if self.mode == "persistent" else self.shell.stateless_argv
+        dialect = self._dialect
+        settings = SessionSettings(
+            dialect=dialect,
+            spawn=partial(_spawn, argv, dialect.interrupt_signal),
+            shell_name=" ".join(argv),
+            environment=self._encoded_environment,
+            workdir=self._workdir,
+            confinement=self._confinement,
+            startup_commands=self.startup_commands,
+            grace=self.grace,
+            start_timeout=self.start_timeout,
+            max_output_bytes=self.max_output_bytes,
+        )
+        if self.mode == "persistent":
+            return PersistentSession(settings, turnstile)
+        return StatelessSession(settings, turnstile)
+
+    def _encoded_environment(self) -> dict[bytes, bytes]:
+        variables = self.environment().variables
+        return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+
+
+def _spawn(
+    argv: tuple[str, ...],
+    interrupt_signal: str,
+    env: Mapping[bytes, bytes],
+    pipes: PipeSource,
+    containment: Containment,
+) -> LocalProcess:
+    import signal
+
+    return LocalProcess(argv, env, pipes, containment, int(getattr(signal, interrupt_signal)))
+
+
+def _absolute(workdir: object) -> bytes:
+    """Return the path without asking whether it exists: a missing one is an error of the first start."""
+    if workdir is None:
+        return os.getcwdb()
+    if not isinstance(workdir, (str, bytes, os.PathLike)):
+        raise TypeError(f"workdir must be a path, not {type(workdir).__name__}")
+    path = os.fsencode(workdir)
+    if not path or b"\0" in path:
+        raise ValueError("workdir must be a path without NUL, and not empty; leave it out for the current directory")
+    return os.path.normpath(os.path.join(os.getcwdb(), os.path.expanduser(path)))
+
+
+def _present(env: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if value is not None}

@@ -1,0 +1,150 @@
+"""Command text -> segments: every command that the text runs, as far as text can tell.
+
+`RulePolicy.judge` calls `parse`. It never raises over a text and never decides: what it does not understand is
+a segment that is OPAQUE, which no rule can allow. tree-sitter is imported when the first command is parsed.
+
+Limits, each ends in an OPAQUE segment (so: ask): `MAX_BYTES` of text (parsing 1 MB of short commands takes
+0.25 s, walking them 2 s; the limit keeps the worst case measured below 0.1 s), `MAX_NODES` of syntax tree,
+`MAX_HEREDOCS` (the grammar's scanner is quadratic in them: 3,000 take 37 ms), `MAX_NESTING` of texts in texts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+import attrs
+
+from .base import Clarity, Segment, Word
+from .started import look
+from .tree import Walk
+
+__all__ = ["MAX_BYTES", "MAX_HEREDOCS", "MAX_NESTING", "MAX_NODES", "Parsed", "normalise", "parse"]
+
+MAX_BYTES = 64 * 1024
+MAX_NODES = 20_000
+MAX_HEREDOCS = 32
+MAX_NESTING = 8
+
+_BASH = frozenset({"bash", "rbash"})
+_POSIX = frozenset({"sh", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "lksh", "oksh", "pdksh", "posh", "yash", "hush"})
+# Categories that print as nothing or as a blank, which the grammar may take for a blank while the shell does not.
+_STRANGE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
+
+
+@attrs.frozen(kw_only=True)
+class Parsed:
+    """A command, read.
+
+    Attributes:
+        text: the text as the shell will get it (CRLF is LF).
+        segments: what it does, in order.
+        too_large: the text was not parsed; `segments` holds only the reason.
+        simple: the argument vector if the whole text is one clear command without redirections, else None.
+    """
+
+    text: str
+    segments: tuple[Segment, ...]
+    too_large: bool = False
+    simple: tuple[str, ...] | None = None
+
+
+def normalise(command: str) -> str:
+    """Return `command` as the executor will run it: CRLF line ends become LF (contract B2)."""
+    return command.replace("\r\n", "\n")
+
+
+def parse(command: str, dialect: str = "bash") -> Parsed:
+    """Return what `command` does when the shell `dialect` runs it.
+
+    Args:
+        command: any text.
+        dialect: name of the shell. Of one that is neither bash nor a POSIX shell the segments are a guess, and
+            one of them is OPAQUE.
+    """
+    text = normalise(command)
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    if size > MAX_BYTES or text.count("<<") > MAX_HEREDOCS:
+        why = f"the text is too large to be looked into ({size:,} bytes); send it in parts of at most {MAX_BYTES:,}"
+        return Parsed(text=text, segments=(_opaque(text[:200], why),), too_large=True)
+    parser = _Parser()
+    segments = tuple(parser.script(text, dialect, 0))
+    if parser.too_large:
+        return Parsed(text=text, segments=(_opaque(text[:200], parser.too_large),), too_large=True)
+    return Parsed(text=text, segments=segments, simple=_simple(text, segments))
+
+
+def _simple(text: str, segments: tuple[Segment, ...]) -> tuple[str, ...] | None:
+    if len(segments) != 1 or segments[0].clarity is Clarity.OPAQUE or segments[0].writes:
+        return None
+    argv = segments[0].argv
+    # A redirection that only reads is not in the words; without its sign it cannot be there.
+    plain = argv is not None and segments[0].text == text.strip(" \t\n") and not re.search(r"[<>=&]", text)
+    return argv if plain else None
+
+
+def _opaque(text: str, why: str) -> Segment:
+    return Segment(text=text, clarity=Clarity.OPAQUE, why=why)
+
+
+class _Parser:
+    """Reads one command and the texts that it runs in its turn, with one budget of nodes for all."""
+
+    def __init__(self) -> None:
+        from tree_sitter import Language, Parser  # late: 4 ms, and only who has a policy needs it
+        from tree_sitter_bash import language
+
+        self.parser = Parser(Language(language()))  # 1 us each: a parser of one's own needs no lock
+        self.nodes = 0
+        self.too_large = ""
+
+    def script(self, text: str, dialect: str, depth: int) -> Iterator[Segment]:
+        """Yield the segments of `text`, nested ones after what runs them."""
+        if depth > MAX_NESTING:
+            yield _opaque(text[:200], "commands are nested too deeply to be looked into")
+            return
+        strange = sorted({char for char in text if not char.isprintable() or char > "~"} - {"\n", "\t"})
+        for char in strange:
+            if unicodedata.category(char) in _STRANGE:
+                yield _opaque(text[:200], f"the text holds the character U+{ord(char):04X}, which may hide something")
+                break
+        if dialect not in _BASH | _POSIX:
+            yield _opaque(text[:200], f"the dialect {dialect!r} is not looked into")
+        source = text.encode("utf-8", "replace")
+        tree = self.parser.parse(source)
+        self.nodes += tree.root_node.descendant_count
+        if self.nodes > MAX_NODES:
+            self.too_large = f"the text has too many parts to be looked into (more than {MAX_NODES:,})"
+            return
+        for found in Walk(source, dialect not in _BASH).run(tree.root_node):
+            if found.script is not None:
+                yield from self.nested(found.segment, found.script, dialect, depth)
+            elif found.segment.words:
+                yield from self.command(found.segment, dialect, depth, 0)
+            else:
+                yield found.segment
+
+    def nested(self, outer: Segment, text: str, dialect: str, depth: int, via: str = "") -> Iterator[Segment]:
+        for segment in self.script(text, dialect, depth + 1):
+            yield attrs.evolve(segment, line=outer.line, column=outer.column, via=segment.via or via)
+
+    def command(self, segment: Segment, dialect: str, depth: int, wrapped: int) -> Iterator[Segment]:
+        """Yield a simple command, and the commands that it starts."""
+        if wrapped > MAX_NESTING:
+            yield attrs.evolve(segment, clarity=Clarity.OPAQUE, why="too many wrappers", launches=True)
+            return
+        seen = look(segment.words, dialect)
+        clarity = max(segment.clarity, seen.clarity)
+        why = segment.why or seen.why
+        yield attrs.evolve(segment, clarity=clarity, why=why, launches=seen.launches)
+        name = _called(segment.words)
+        for words in seen.commands:
+            inner = Segment(text=segment.text, words=words, line=segment.line, column=segment.column, via=name)
+            yield from self.command(inner, dialect, depth, wrapped + 1)
+        for text, inner_dialect in seen.texts:
+            yield from self.nested(segment, text, inner_dialect, depth, via=name)
+
+
+def _called(words: tuple[Word, ...]) -> str:
+    return words[0].name or words[0].text

@@ -1,0 +1,119 @@
+"""A shell as a child of this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+
+from .base import Process
+from .pipes import PipeSource
+from .spawn import spawn
+from .tree import Containment, send
+
+__all__ = ["LocalProcess"]
+
+
+class LocalProcess(Process):
+    """Start a shell that reads commands from a pipe and reports on another.
+
+    Args:
+        argv: the shell's program and arguments.
+        env: its whole environment.
+        pipes: where the control channel comes from.
+        containment: the processes of the session that the shell belongs to.
+        interrupt_signal: number of the signal that the shell's wrapper traps.
+
+    Raises:
+        SpawnError: the program cannot be executed, or the system has no room for a process.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[bytes, bytes],
+        pipes: PipeSource,
+        containment: Containment,
+        interrupt_signal: int,
+    ) -> None:
+        self._containment = containment
+        self._interrupt_signal = interrupt_signal
+        self._status: int | None = None
+        self._ended = False
+        self.exited = -1
+        child_stdin, self.stdin = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.stdin, False)
+        self.control = pipes.make()
+        child_stdout = os.open(self.control.path, os.O_WRONLY | os.O_CLOEXEC)
+        null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            self.pid = spawn(argv, env, child_stdin, child_stdout, null)
+            self.exited = os.pidfd_open(self.pid)
+            containment.enter(self.pid)
+        except BaseException:
+            if self.exited >= 0:
+                self.kill_shell()
+                self.exit_code()
+            self.close()
+            raise
+        finally:
+            for fd in (child_stdin, child_stdout, null):
+                os.close(fd)
+
+    def interrupt(self) -> None:
+        # The shell first: once its command has died it would else start the next one. SIGCONT, because a
+        # stopped process takes no other signal.
+        members = self._containment.running(self.pid)
+        self._signal_shell(self._interrupt_signal)
+        self._signal_shell(signal.SIGCONT)
+        send(members, signal.SIGINT)
+        send(members, signal.SIGCONT)
+
+    def terminate(self) -> None:
+        members = self._containment.running(self.pid)
+        send(members, signal.SIGTERM)
+        send(members, signal.SIGCONT)
+        self._signal_shell(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self.kill_shell()
+        # What forks faster than it is killed needs several looks; the driver comes back until none is left.
+        send(self._containment.running(self.pid), signal.SIGKILL)
+
+    def kill_shell(self) -> None:
+        self._signal_shell(signal.SIGKILL)
+
+    def command_survives(self) -> bool:
+        return bool(self._containment.running(self.pid))
+
+    def exit_code(self) -> int | None:
+        if not self._ended:
+            try:
+                info = os.waitid(os.P_PIDFD, self.exited, os.WEXITED | os.WNOHANG)
+            except ChildProcessError:  # the host waits for any child, and was faster
+                self._ended = True
+                return None
+            if info is not None:
+                self._ended = True
+                self._status = info.si_status if info.si_code == os.CLD_EXITED else 128 + info.si_status
+        return self._status
+
+    def close_stdin(self) -> None:
+        fd, self.stdin = self.stdin, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def close(self) -> None:
+        self.close_stdin()
+        self.control.close()
+        fd, self.exited = self.exited, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _signal_shell(self, number: int) -> None:
+        # By pidfd: the number may by now belong to somebody else (pidfd_send_signal(2)).
+        if not self._ended:
+            try:
+                signal.pidfd_send_signal(self.exited, number)
+            except ProcessLookupError:
+                return

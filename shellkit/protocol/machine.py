@@ -1,0 +1,166 @@
+"""The state machine of one shell: bytes and intentions in, bytes and events out. No loop, clock or process.
+
+A driver writes what the methods return to the shell's stdin, and gives what arrives to `receive`. Every
+transition of a shell's life stands in this file:
+
+    STARTING --trailer--> IDLE --begin/arrange/settle/run_script--> RUNNING --trailer--> IDLE
+    IDLE --checkpoint--> PRINTING --state--> IDLE
+    any --shell_ended--> ENDED
+
+Reports are records that end in NUL on the control channel: `TOKEN E <exit code> <directory>` (the trailer)
+and `TOKEN S <state>`. What stands before the token is noise of the user's traps, or the names of shadowed
+words. The token is random per shell and the channel is read by the host only, so nothing a command prints
+can be taken for a report.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+
+import attrs
+
+from .base import Call, Dialect, Link
+from .events import CheckpointTaken, Event, Finished
+from .state import Checkpoint, parse_sections
+
+__all__ = ["Machine", "ProtocolViolation", "State"]
+
+
+class ProtocolViolation(Exception):
+    """The driver asked for something that the shell's state does not allow: a fault in shellkit."""
+
+
+class State(enum.Enum):
+    """Where a shell is in its life."""
+
+    STARTING = "starting"
+    IDLE = "idle"
+    RUNNING = "running"
+    PRINTING = "printing"
+    ENDED = "ended"
+
+
+class Machine:
+    """The conversation with one shell over a control channel.
+
+    Args:
+        dialect: how to talk to this family.
+        link: the agreement with this shell.
+    """
+
+    def __init__(self, dialect: Dialect, link: Link) -> None:
+        self.dialect = dialect
+        self.link = link
+        self.state = State.STARTING
+        self._received = bytearray()
+        self._searched = 0
+        self._wrapper: bytes | None = None
+        self._redefine = False
+        token = re.escape(link.token)
+        # State holds the text of the wrapper's own functions, so its mark is the first one in the record. The
+        # noise before a trailer may hold the trailer's source (`$BASH_COMMAND`), so its mark is the last one.
+        self._state_record = re.compile(token + rb" S \n(#" + token + rb":.*)\Z", re.DOTALL)
+        self._trailer_record = re.compile(rb"(.*)" + token + rb" E (\d*) (.*)\Z", re.DOTALL)
+
+    # -- intentions: each returns what to write --------------------------------------------------------
+
+    def start(self, workdir: bytes) -> bytes:
+        """Return the lines that make the new shell ready in `workdir`."""
+        self._expect(State.STARTING)
+        return self.dialect.prelude(self.link, workdir)
+
+    def begin(self, call: Call) -> bytes:
+        """Return the line that runs a command."""
+        self._move(State.IDLE, State.RUNNING)
+        wrapper = self.dialect.wrapper(self.link, call.endpoints)
+        install, self._wrapper = wrapper != self._wrapper, wrapper
+        return self._definitions() + self.dialect.line(self.link, call, install_wrapper=install)
+
+    def begin_last(self, call: Call) -> bytes:
+        """Return the line that runs a command in a shell that ends with it; only its end is reported."""
+        self._move(State.IDLE, State.RUNNING)
+        return self.dialect.last_line(self.link, call)
+
+    def send(self, line: bytes) -> bytes:
+        """Account for a line of the dialect's that ends in a trailer (`arrange`, `settle`, `run_script`)."""
+        self._move(State.IDLE, State.RUNNING)
+        return line
+
+    def watch(self) -> bytes:
+        """Return lines that ask for shadowed words, with a trailer."""
+        return self.send(self.dialect.watch(self.link) + b"\\__skt 0\n")
+
+    def checkpoint(self) -> bytes:
+        """Return the line that makes the idle shell print its state."""
+        self._move(State.IDLE, State.PRINTING)
+        return self._definitions() + self.dialect.checkpoint(self.link)
+
+    def recover(self, *, forcibly: bool) -> bytes:
+        """Return lines for a shell that waits for input although it owes a report."""
+        if self.state not in (State.RUNNING, State.PRINTING):
+            raise ProtocolViolation(f"recover in {self.state}")
+        self.state = State.RUNNING
+        self._note_shadowed(bytes(self._received))
+        self._received.clear()
+        self._searched = 0
+        self._wrapper = None
+        self._redefine = False
+        return self.dialect.recover(self.link, forcibly=forcibly)
+
+    # -- what arrives ----------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Take bytes from the control channel and return the reports they complete."""
+        self._received += data
+        events: list[Event] = []
+        while (end := self._received.find(b"\0", self._searched)) >= 0:
+            record = bytes(self._received[:end])
+            del self._received[: end + 1]
+            self._searched = 0
+            if (event := self._parse(record)) is not None:
+                events.append(event)
+        self._searched = len(self._received)
+        return events
+
+    def shell_ended(self) -> None:
+        """Account for the end of the shell's process."""
+        self.state = State.ENDED
+
+    def _parse(self, record: bytes) -> Event | None:
+        if match := self._state_record.search(record):
+            self._note_shadowed(record[: match.start()])
+            if self.state is State.PRINTING:
+                self.state = State.IDLE
+            sections = parse_sections(match.group(1), self.link.token)
+            return CheckpointTaken(Checkpoint(self.dialect.family, sections))
+        if match := self._trailer_record.match(record):
+            noise, code, workdir = match.groups()
+            self._note_shadowed(noise)
+            self.state = State.IDLE
+            return Finished(int(code) if code else None, workdir)
+        return None  # a NUL in the noise of a user's trap
+
+    def _note_shadowed(self, noise: bytes) -> None:
+        words = self.dialect.watched.intersection(noise.split(b"\n")) - self.link.shadowed
+        if words:
+            self.link = attrs.evolve(self.link, shadowed=self.link.shadowed | words)
+            self._wrapper = None
+            self._redefine = True
+
+    def _definitions(self) -> bytes:
+        # The shell's functions were written for other shadowed words: it needs them anew.
+        if not self._redefine:
+            return b""
+        self._redefine = False
+        return self.dialect.functions(self.link)
+
+    # -- transitions -----------------------------------------------------------------------------------
+
+    def _expect(self, state: State) -> None:
+        if self.state is not state:
+            raise ProtocolViolation(f"expected a shell that is {state.value}, it is {self.state.value}")
+
+    def _move(self, before: State, after: State) -> None:
+        self._expect(before)
+        self.state = after

@@ -1,0 +1,117 @@
+"""`ShellResult`: what one command did, as a value. Built by sessions, read by callers and tools.
+
+It never touches the system, and everything in it can be put into JSON, whatever the bytes were.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from .errors import CommandFailed
+from .output.ansi import clean
+
+if TYPE_CHECKING:
+    from .sessions.jobs import BackgroundJob
+
+__all__ = ["ShellResult", "ShellState"]
+
+ShellState = Literal["alive", "restored", "restarted"]
+
+
+@attrs.frozen(kw_only=True)
+class ShellResult:
+    """What one command printed, how it ended and where it left the shell.
+
+    Attributes:
+        command: the text as it was given to the shell.
+        stdout: decoded output (UTF-8, undecodable bytes as U+FFFD), exact but for the limit.
+        stderr: the same for standard error; empty under `merge_stderr`.
+        exit_code: 0-255; a signal is 128+n, a time-out 124; None only if it did not run or nobody can know.
+        timed_out: whether shellkit ended the command because its time was over.
+        duration: seconds from the start of the command, queueing excluded.
+        workdir: where the shell stands afterwards, or None if unknown.
+        truncated: whether output was left out of `stdout` or `stderr`.
+        stdout_omitted: bytes left out of `stdout`.
+        stderr_omitted: bytes left out of `stderr`.
+        shell_state: "alive"; "restored" (a new shell with the state of the old one);
+            "restarted" (a new shell, the state is gone).
+        notes: what a model must be told, each with the remedy.
+        stdout_ref: opaque reference to the whole output, for `executor.read_output`.
+        stderr_ref: the same for standard error.
+        background: the job that the command left running, if any (at most one per command).
+    """
+
+    command: str
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    timed_out: bool = False
+    duration: float = 0.0
+    workdir: str | None = None
+    truncated: bool = False
+    stdout_omitted: int = 0
+    stderr_omitted: int = 0
+    shell_state: ShellState = "alive"
+    notes: tuple[str, ...] = ()
+    stdout_ref: str | None = None
+    stderr_ref: str | None = None
+    background: tuple[BackgroundJob, ...] = attrs.field(default=(), eq=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ended by itself with exit code 0."""
+        return self.exit_code == 0 and not self.timed_out
+
+    def raise_for_exit(self) -> ShellResult:
+        """Return self if `ok`.
+
+        Raises:
+            CommandFailed: the command ended with another exit code, or ran out of time.
+        """
+        if self.ok:
+            return self
+        how = "timed out" if self.timed_out else f"ended with exit code {self.exit_code}"
+        last = (self.stderr or self.stdout).strip()[-500:]
+        raise CommandFailed(f"command {how}: {self.command[:200]!r}" + (f"\n{last}" if last else ""), self)
+
+    def for_model(self) -> str:
+        """Return the result as text for a model: cleaned output, then how the command ended.
+
+        ANSI sequences are stripped, carriage-return progress bars and backspaces resolved; `stdout` and
+        `stderr` themselves stay raw (contract E6). A silent command says so, with its exit code.
+        """
+        parts = []
+        stdout, stderr = clean(self.stdout), clean(self.stderr)
+        if stdout:
+            parts.append(stdout.removesuffix("\n"))
+        if stderr:
+            parts.append("[stderr]\n" + stderr.removesuffix("\n"))
+        if not parts:
+            parts.append("[no output]")
+        ended = "did not run" if self.exit_code is None else f"exit code {self.exit_code}"
+        if self.timed_out:
+            ended += ", timed out"
+        where = "" if self.workdir is None else f", in {self.workdir}"
+        parts.append(f"[{ended}, {self.duration:.2f} s{where}]")
+        parts.extend(f"[note: {note}]" for note in self.notes)
+        return "\n".join(parts).encode("utf-8", "replace").decode("utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that `json.dumps(..., allow_nan=False)` and UTF-8 accept, whatever the bytes."""
+        values = {
+            name: _json_safe(getattr(self, name)) for name in (field.name for field in attrs.fields(ShellResult))
+        }
+        values["background"] = [{"pids": list(job.pids), "running": job.running} for job in self.background]
+        return values
+
+
+def _json_safe(value: Any) -> Any:
+    # A directory name may hold bytes that are not UTF-8; they live in `str` as lone surrogates (PEP 383),
+    # which JSON text in UTF-8 cannot carry.
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, tuple):
+        return [_json_safe(item) for item in value]
+    return value

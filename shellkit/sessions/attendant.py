@@ -1,0 +1,165 @@
+"""A session's thread for what must happen while nobody calls: draining jobs, and taking the idle checkpoint.
+
+A thread and not the event loop, because a session lives on between two `asyncio.run`, under `sync()`, and
+while the host's loop is busy (contract D4, E1, I2). It sleeps unless a job writes or the session has just
+become idle; a busy session costs it one wake-up every 20 ms, and the session nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+
+from .jobs import Job
+from .live import Capture
+
+__all__ = ["IDLE_SECONDS", "Attendant"]
+
+#: How long a session must have been idle before its state is printed (contract D4).
+IDLE_SECONDS = 0.02
+
+#: Bytes of one job's stream to read before looking at the others.
+_BUDGET = 1 << 20
+
+
+class Attendant:
+    """The thread; started with the first thing to do.
+
+    Args:
+        when_idle: called in the thread once the session has been idle for `IDLE_SECONDS`.
+    """
+
+    def __init__(self, when_idle: Callable[[], None]) -> None:
+        self._when_idle = when_idle
+        self._thread: threading.Thread | None = None
+        self._poller = select.epoll()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poller.register(self._wake, select.EPOLLIN)
+        self._mutex = threading.Lock()
+        self._jobs: list[Job] = []
+        self._streams: dict[int, tuple[Job, Capture]] = {}
+        self._processes: dict[int, Job] = {}
+        self._idle_at: float | None = None
+        self._parked = False
+        self._stopping = False
+
+    # -- called by the session -------------------------------------------------------------------------
+
+    def session_idle(self) -> None:
+        """Account for the end of a command; called after every one, so it must cost next to nothing."""
+        self._idle_at = time.monotonic() + IDLE_SECONDS
+        if self._parked:
+            self._parked = False
+            os.eventfd_write(self._wake, 1)
+        elif self._thread is None:
+            self._start()
+
+    def jobs(self) -> list[Job]:
+        """The jobs that have not ended."""
+        with self._mutex:
+            return list(self._jobs)
+
+    def attend(self, job: Job) -> None:
+        """Drain a job until it ends."""
+        with self._mutex:
+            self._jobs.append(job)
+            for capture in job.captures or ():
+                if not capture.ended:
+                    self._streams[capture.pipe.fd] = (job, capture)
+                    self._poller.register(capture.pipe.fd, select.EPOLLIN)
+            for fd in job.pidfds.values():
+                self._watch_process(job, fd)
+        if self._thread is None:
+            self._start()
+
+    def stop(self) -> None:
+        """End the thread and finish all jobs, whose processes must be gone; idempotent."""
+        if self._stopping:
+            return
+        self._stopping = True
+        if self._thread is not None:
+            os.eventfd_write(self._wake, 1)
+            if self._thread is not threading.current_thread():
+                self._thread.join()
+        for job in self.jobs():
+            self._forget(job)
+        self._poller.close()
+        os.close(self._wake)
+
+    # -- the thread ------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="shellkit-attendant", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            for fd, _ in self._poller.poll(self._patience()):
+                if fd == self._wake:
+                    os.eventfd_read(fd)
+                elif fd in self._streams:
+                    self._drain(fd)
+                elif fd in self._processes:
+                    self._process_ended(fd)
+            if self._stopping:
+                return
+            idle_at = self._idle_at
+            if idle_at is not None and time.monotonic() >= idle_at:
+                self._idle_at = None
+                self._when_idle()
+
+    def _patience(self) -> float | None:
+        # Parked first, then a look: `session_idle` sets the time first, then looks whether we are parked.
+        self._parked = True
+        idle_at = self._idle_at
+        if idle_at is None:
+            return None
+        self._parked = False
+        return max(0.0, idle_at - time.monotonic())
+
+    def _drain(self, fd: int) -> None:
+        job, capture = self._streams[fd]
+        with job.lock:
+            capture.drain(_BUDGET)
+        if capture.ended:
+            with self._mutex:
+                self._poller.unregister(fd)
+                del self._streams[fd]
+            self._look(job)
+
+    def _process_ended(self, fd: int) -> None:
+        job = self._processes[fd]
+        with self._mutex:
+            self._poller.unregister(fd)
+            del self._processes[fd]
+            job.close_pidfd(fd)
+            if not job.pidfds:
+                for new in job.open_pidfds():
+                    self._watch_process(job, new)
+        self._look(job)
+
+    def _watch_process(self, job: Job, fd: int) -> None:
+        self._processes[fd] = job
+        self._poller.register(fd, select.EPOLLIN)
+
+    def _look(self, job: Job) -> None:
+        """Finish the job when its last process is gone and nobody writes to its pipes any more."""
+        if job.pidfds or any(not capture.ended for capture in job.captures or ()):
+            return
+        self._forget(job)
+
+    def _forget(self, job: Job) -> None:
+        with self._mutex:
+            for fd in [fd for fd, (owner, _) in self._streams.items() if owner is job]:
+                del self._streams[fd]
+                self._poller.unregister(fd)
+            for fd in [fd for fd, owner in self._processes.items() if owner is job]:
+                del self._processes[fd]
+                self._poller.unregister(fd)
+            with contextlib.suppress(ValueError):
+                self._jobs.remove(job)
+        job.finish()

@@ -1,0 +1,207 @@
+"""One live shell: its process, its half of the conversation, and the pipes of the running command.
+
+Owned by one session, used by one exchange at a time (`sessions/exchange.py`). It knows descriptors and bytes;
+when to give up, and what a result looks like, is decided above.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+
+from ..output.buffer import HeadTailBuffer
+from ..process import procfs
+from ..process.base import Process
+from ..process.pipes import Pipe, PipeSource
+from ..protocol.events import Event
+from ..protocol.machine import Machine
+
+__all__ = ["SPIN_SECONDS", "Capture", "LiveShell"]
+
+#: How long a command may take to count as quick, and how long at most to look for its end without sleeping.
+SPIN_SECONDS = 0.0003
+
+_EDGE = select.EPOLLIN | select.EPOLLET
+
+
+class Capture:
+    """One output stream of a command: the pipe it is written to and the buffer it is kept in.
+
+    Args:
+        pipe: the reading end; owned by this object.
+        limit: bytes to keep.
+    """
+
+    def __init__(self, pipe: Pipe, limit: int) -> None:
+        self.pipe = pipe
+        self.buffer = HeadTailBuffer(limit)
+        self.listener: Callable[[memoryview], None] | None = None
+        self.readable = False
+        self.ended = False
+
+    def drain(self, most: int) -> None:
+        """Read what is there, about `most` bytes at the most; clear `readable` when the pipe is empty."""
+        buffer, fd = self.buffer, self.pipe.fd
+        while most > 0:
+            view = buffer.reserve()
+            try:
+                count = os.readv(fd, [view])
+            except BlockingIOError:
+                self.readable = False
+                return
+            if count == 0:
+                self.readable, self.ended = False, True
+                return
+            if self.listener is not None:
+                self.listener(view[:count])
+            buffer.commit(count)
+            most -= count
+            if count < len(view):
+                # A short read emptied the pipe; the edge-triggered poller reports whatever comes next.
+                self.readable = False
+                return
+
+    def drain_rest(self) -> None:
+        """Read what the finished command has left, but not what a background job goes on writing.
+
+        Afterwards `ended` tells whether nobody holds the pipe any more.
+        """
+        self.ended = False
+        allowance = -1
+        while True:
+            before = self.buffer.total
+            self.drain(1)
+            count = self.buffer.total - before
+            if self.ended or count == 0:
+                return
+            # What was in the pipe at the first look is the command's; a job may go on writing for ever.
+            allowance = procfs.bytes_waiting(self.pipe.fd) if allowance < 0 else allowance - count
+            if allowance < 0:
+                return
+
+    def close(self) -> None:
+        """Give the pipe back; idempotent."""
+        self.pipe.close()
+
+
+class LiveShell:
+    """A shell that has been started.
+
+    Args:
+        process: its process; owned by this object.
+        machine: the conversation with it.
+        pipes: where the command's pipes come from.
+        limit: bytes to keep of each stream.
+        wake: descriptor by which another thread calls for attention; not owned.
+    """
+
+    def __init__(self, process: Process, machine: Machine, pipes: PipeSource, limit: int, wake: int) -> None:
+        self.process = process
+        self.machine = machine
+        self._pipes = pipes
+        self._limit = limit
+        self._unsent: bytes | memoryview = b""
+        self.poller = select.epoll()
+        self.wake = wake
+        self.stop_requested = False
+        #: Whether the last command was quick enough to wait for the next without sleeping.
+        self.quick = self._can_spin = len(os.sched_getaffinity(0)) > 1
+        # Edge-triggered: a pipe that has hung up between two commands must not wake anybody again.
+        for fd in (process.control.fd, process.exited, wake):
+            self.poller.register(fd, _EDGE)
+        self.poller.register(process.stdin, select.EPOLLOUT | select.EPOLLET)
+        self.captures: tuple[Capture, Capture] | None = None
+        self._watching = False
+
+    def open_captures(self) -> tuple[Capture, Capture]:
+        """Return the standing pair of (stdout, stderr), made anew when a job has kept the last one."""
+        if self.captures is None:
+            self.captures = (Capture(self._pipes.make(), self._limit), Capture(self._pipes.make(), self._limit))
+        return self.captures
+
+    def watch_captures(self) -> None:
+        """Let the poller tell when the running command prints something."""
+        if not self._watching:
+            self._watching = True
+            for capture in self.captures or ():
+                self.poller.register(capture.pipe.fd, _EDGE)
+
+    def unwatch_captures(self) -> None:
+        """Undo `watch_captures`: between commands a pipe only hangs up, which is nobody's business."""
+        if self._watching:
+            self._watching = False
+            for capture in self.captures or ():
+                self.poller.unregister(capture.pipe.fd)
+
+    def give_up_captures(self) -> tuple[Capture, Capture]:
+        """Hand the standing pair over to a background job."""
+        captures, self.captures = self.captures, None
+        assert captures is not None
+        return captures
+
+    def took(self, seconds: float) -> None:
+        """Account for how long a command took."""
+        self.quick = self._can_spin and seconds < SPIN_SECONDS
+
+    def discard_output(self) -> None:
+        """Forget what the last command printed."""
+        for capture in self.captures or ():
+            capture.buffer.clear()
+
+    # -- talking ---------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the shell; what the pipe does not take now goes out when it has room."""
+        self._unsent = b"".join((self._unsent, data)) if self._unsent else data
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what `write` could not."""
+        while self._unsent:
+            try:
+                count = os.write(self.process.stdin, self._unsent)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # the shell has ended, or closed its stdin; its end is reported by `exited`
+                self._unsent = b""
+                return
+            self._unsent = memoryview(self._unsent)[count:]
+
+    def flushed(self) -> bool:
+        """Whether everything has been sent."""
+        return not self._unsent
+
+    def receive(self) -> list[Event]:
+        """Return the reports that have arrived on the control channel."""
+        events: list[Event] = []
+        while True:
+            try:
+                data = os.read(self.process.control.fd, 1 << 16)
+            except BlockingIOError:
+                return events
+            if not data:
+                return events
+            events += self.machine.receive(data)
+            if len(data) < 1 << 16:
+                return events
+
+    def sits_idle(self) -> bool:
+        """Whether the shell waits for the next line, so that a report it owes will never come."""
+        if self._unsent or self.process.stdin < 0:
+            return False
+        stdin = self.process.stdin
+        return procfs.bytes_waiting(stdin) == 0 and bool(procfs.is_reading(self.process.pid, stdin))
+
+    def workdir(self) -> bytes | None:
+        """The real path of the shell's directory as the kernel knows it."""
+        return procfs.workdir(self.process.pid)
+
+    def close(self) -> None:
+        """Give everything back; the process must have ended. Idempotent."""
+        self.process.close()
+        if self.captures is not None:
+            for capture in self.captures:
+                capture.close()
+            self.captures = None
+        self.poller.close()

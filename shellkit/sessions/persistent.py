@@ -1,0 +1,485 @@
+"""A session on one long-lived shell that outlives the shells it uses up (contract D).
+
+What `run` does: have a shell (a new one gets the state of the last) -> arrange what holds for this command ->
+let it take its turn -> see what it left behind -> undo the arrangement -> bring a strayed shell back -> result.
+Each step that waits is an exchange; this file says in which order and what they mean, never how to wait.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Collection
+
+from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
+from ..process import reaper
+from ..process.pipes import PipeSource, pipe_source
+from ..process.tree import Containment, containment
+from ..protocol.base import Call, Endpoints, Link
+from ..protocol.machine import Machine
+from ..protocol.state import Checkpoint
+from ..result import ShellResult, ShellState
+from .attendant import Attendant
+from .base import RunCall, Session, SessionSettings
+from .drive import Procedure, drive_blocking
+from .ending import Farewell
+from .exchange import Exchange
+from .jobs import BackgroundJob, Job
+from .live import LiveShell
+from .outcome import Outcome, build_result
+from .turn import Turn
+from .turnstile import Turnstile
+
+__all__ = ["MAX_JOBS", "PersistentSession"]
+
+#: Background jobs that a session keeps (contract I3).
+MAX_JOBS = 64
+
+
+class PersistentSession(Session):
+    """Run commands in one shell that keeps its state from command to command.
+
+    Args:
+        settings: how to start and run shells.
+        turnstile: lets one procedure through at a time; the attendant passes it as well.
+    """
+
+    def __init__(self, settings: SessionSettings, turnstile: Turnstile) -> None:
+        self._settings = settings
+        self._turnstile = turnstile
+        self._cookie = secrets.token_hex(8)
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._containment: Containment = containment(self._cookie)
+        self._pipes: PipeSource = pipe_source()
+        self._attendant = Attendant(self._take_idle_checkpoint)
+        self._live: LiveShell | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._started_before = False
+        self._pending_settle: tuple[bytes | None, tuple[str, ...]] | None = None
+        self._exit_code = 0
+        self._workdir: bytes | None = None
+        self._workdir_key: tuple[bytes, bytes | None] | None = None
+        self._stop_requested = False
+        self._finished = False
+        self._mutex = threading.Lock()
+
+    @property
+    def containment(self) -> Containment:
+        """The processes of the session."""
+        return self._containment
+
+    # -- procedures ------------------------------------------------------------------------------------
+
+    def start(self) -> Procedure[None]:
+        if self._live is None:
+            yield from self._open_shell([])
+
+    def run(self, call: RunCall) -> Procedure[ShellResult]:
+        outcome = Outcome(call)
+        yield from self._have_shell(outcome)
+        live = self._live
+        assert live is not None
+        before = self._workdir
+        arranged = yield from self._arrange(live, call, before)
+        turn = yield from self._take_turn(live, call)
+        outcome.take(turn)
+        self._leave_behind(live, turn, outcome)
+        if turn.ended:
+            self._bury(live, turn, outcome)
+        else:
+            assert turn.finished is not None
+            self._exit_code = turn.finished.exit_code or 0
+            if turn.recovered:
+                self._note_recovery(outcome)
+            elif live.machine.dialect.may_shadow(call.text):
+                yield Exchange(live, live.machine.watch())
+        if arranged:
+            self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
+            yield from self._settle()
+        self._see_where(turn)
+        yield from self._confine(before, outcome.notes)
+        outcome.workdir = self._workdir
+        self._attendant.session_idle()
+        if self._stop_requested:
+            raise ExecutorClosed("the executor was closed while the command ran", build_result(outcome, turn))
+        return build_result(outcome, turn)
+
+    def restart(self) -> Procedure[None]:
+        if self._live is not None:
+            farewell = Farewell(self._live, None, self._settings.grace, everything=False)
+            yield farewell
+            self._drop(self._live)
+        self._checkpoint = None
+        self._pending_settle = None
+        self._exit_code = 0
+        yield from self._open_shell([])
+
+    def finish(self) -> Procedure[None]:
+        if self._finished:
+            return
+        yield Farewell(self._live, self._containment, self._settings.grace, everything=True)
+        self.abandon()
+
+    def abandon(self) -> None:
+        with self._mutex:
+            if self._finished:
+                return
+            self._finished = True
+        self._containment.kill_everything()
+        live, self._live = self._live, None
+        if live is not None:
+            live.process.kill_shell()
+            _wait_for_end(live)
+            live.close()
+        self._attendant.stop()
+        self._containment.close()
+        reaper.unwatch(self._cookie)
+        self._pipes.close()
+        os.close(self._wake)
+
+    def request_stop(self) -> None:
+        with self._mutex:
+            if self._finished:
+                return
+            self._stop_requested = True
+            if self._live is not None:
+                self._live.stop_requested = True
+            os.eventfd_write(self._wake, 1)
+
+    # -- having a shell --------------------------------------------------------------------------------
+
+    def _have_shell(self, outcome: Outcome) -> Procedure[None]:
+        if self._live is not None and self._live.process.exit_code() is not None:
+            lost, self._live = self._live, None
+            lost.close()
+            outcome.shell_state = self._state_after_death(None, outcome.notes, "The shell had ended while it was idle.")
+        if self._live is None:
+            yield from self._open_shell(outcome.notes)
+
+    def _open_shell(self, notes: list[str]) -> Procedure[None]:
+        settings = self._settings
+        workdir = self._starting_directory(notes)
+        environment = {**settings.environment(), b"SHELLKIT_SESSION": self._cookie.encode()}
+        live = self._spawn(environment)
+        hello = Exchange(live, live.machine.start(workdir), settings.start_timeout)
+        yield hello
+        if hello.ended or hello.finished is None:
+            self._drop(live)
+            raise SpawnError(self._why_no_start(hello))
+        if hello.finished.exit_code:
+            live.process.kill_shell()
+            _wait_for_end(live)
+            self._drop(live)
+            raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(workdir)}; name another workdir")
+        self._live = live
+        reaper.watch(self._cookie, live.process.pid, self._containment.path)
+        self._workdir_key = None
+        yield from self._run_startup_commands(live, notes)
+        if self._checkpoint is not None and self._live is not None:
+            yield from self._restore(live, self._checkpoint, environment)
+        self._started_before = True
+        if self._live is not None:
+            self._workdir = _real_directory(live) or self._workdir
+            yield from self._settle()
+            yield from self._confine(None, notes)
+
+    def _spawn(self, environment: dict[bytes, bytes]) -> LiveShell:
+        settings = self._settings
+        process = settings.spawn(environment, self._pipes, self._containment)
+        number = int(getattr(signal, settings.dialect.interrupt_signal))
+        link = Link(secrets.token_hex(12).encode(), process.control.path, number)
+        machine = Machine(settings.dialect, link)
+        live = LiveShell(process, machine, self._pipes, settings.max_output_bytes, self._wake)
+        live.stop_requested = self._stop_requested
+        return live
+
+    def _starting_directory(self, notes: list[str]) -> bytes:
+        workdir = self._settings.workdir
+        if os.path.isdir(workdir):
+            return workdir
+        if not self._started_before:
+            raise InvalidWorkdir(f"working directory does not exist: {os.fsdecode(workdir)}; create it or name another")
+        parent = workdir
+        while not os.path.isdir(parent):
+            parent = os.path.dirname(parent)
+        notes.append(f"The working directory {os.fsdecode(workdir)} is gone; the shell stands in {os.fsdecode(parent)}.")
+        return parent
+
+    def _why_no_start(self, hello: Exchange) -> str:
+        name = self._settings.shell_name
+        remedy = "name another one with shell=... (bash, sh, zsh, ksh, mksh or busybox)"
+        if hello.stopped and not hello.lost:
+            return f"starting the shell {name} was given up"
+        if hello.lost or hello.expired:
+            limit = f" within {self._settings.start_timeout:g} s" if hello.expired else ""
+            return f"shell did not answer{limit}: {name} does not behave like a shell that reads commands; {remedy}"
+        return f"shell exited during start: {name} ended with exit code {hello.exit_code}; {remedy}"
+
+    def _run_startup_commands(self, live: LiveShell, notes: list[str]) -> Procedure[None]:
+        for command in self._settings.startup_commands:
+            call = RunCall(command=command, text=command.encode(), timeout=self._settings.start_timeout)
+            turn = yield from self._take_turn(live, call)
+            outcome = Outcome(call)
+            outcome.take(turn)
+            self._leave_behind(live, turn, outcome)
+            if turn.ended:
+                self._drop(live)
+                raise SpawnError(f"a startup command ended the shell (exit code {outcome.exit_code}): {command}")
+            if outcome.exit_code:
+                said = (turn.stderr.buffer.text() or turn.stdout.buffer.text()).strip()[-300:]
+                notes.append(f"Startup command failed with exit code {outcome.exit_code}: {command!r}. {said}".rstrip())
+            live.discard_output()
+
+    def _restore(self, live: LiveShell, checkpoint: Checkpoint, environment: Collection[bytes]) -> Procedure[None]:
+        names = [os.fsdecode(name) for name in environment]
+        script = live.machine.dialect.restore(checkpoint, names)
+        path, fd = self._pipes.file(script)
+        try:
+            done = Exchange(live, live.machine.send(live.machine.dialect.run_script(live.machine.link, path)))
+            yield done
+        finally:
+            os.close(fd)
+        if done.ended:
+            self._drop(live)
+            self._checkpoint = None
+            raise SpawnError("the new shell ended while it was given the state of the old one; run again to start afresh")
+
+    # -- one command -----------------------------------------------------------------------------------
+
+    def _arrange(self, live: LiveShell, call: RunCall, before: bytes | None) -> Procedure[bool]:
+        if call.workdir is None and not call.env:
+            return False
+        dialect, link = live.machine.dialect, live.machine.link
+        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)))
+        yield exchange
+        if exchange.finished is not None and exchange.finished.exit_code == 0:
+            return True
+        if exchange.ended:
+            self._drop(live)
+            raise SpawnError("the shell ended while it was prepared for the command, which did not run; run it again")
+        self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
+        yield from self._settle()
+        if call.workdir is not None and not os.path.isdir(call.workdir):
+            raise InvalidWorkdir(f"working directory does not exist: {os.fsdecode(call.workdir)}")
+        raise ValueError(
+            "the shell refused workdir or env for this command, which did not run: is one of "
+            f"{sorted(call.env)} readonly there, or may {os.fsdecode(call.workdir or b'the directory')} not be entered?"
+        )
+
+    def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[Turn]:
+        stdout, stderr = live.open_captures()
+        stdout.listener = stderr.listener = None
+        if call.listener is not None:
+            listener = call.listener
+            stdout.listener = lambda view: listener("stdout", view)
+            stderr.listener = lambda view: listener("stderr", view)
+        files: list[int] = []
+        try:
+            endpoints = Endpoints(stdout.pipe.path, None if call.merge_stderr else stderr.pipe.path)
+            if call.input:
+                path, fd = self._pipes.file(call.input)
+                files.append(fd)
+                endpoints = Endpoints(endpoints.stdout, endpoints.stderr, path)
+            path = None
+            if len(call.text) > live.machine.dialect.longest_inline:
+                path, fd = self._pipes.file(call.text)
+                files.append(fd)
+            line = live.machine.begin(Call(call.text, endpoints, path, self._exit_code))
+            self._containment.command_starts()
+            turn = Turn(live, line, call.timeout, self._settings.grace)
+            yield turn
+        finally:
+            for fd in files:
+                os.close(fd)
+        return turn
+
+    def _settle(self) -> Procedure[None]:
+        live, pending = self._live, self._pending_settle
+        if live is None or pending is None:
+            return
+        self._pending_settle = None
+        dialect, link = live.machine.dialect, live.machine.link
+        exchange = Exchange(live, live.machine.send(dialect.settle(link, *pending)))
+        yield exchange
+        if exchange.ended:
+            self._drop(live)
+        else:
+            self._workdir = _real_directory(live) if pending[0] is None else pending[0]
+
+    # -- what it left behind ---------------------------------------------------------------------------
+
+    def _leave_behind(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
+        held = not (turn.stdout.ended and turn.stderr.ended)
+        left = self._containment.left_behind(live.process.pid, shell_alive=not turn.ended)
+        if not held and not left:
+            return
+        group = self._containment.set_aside(live.process.pid) if left else None
+        if group is None and not held:
+            return
+        outcome.snapshot(turn)
+        job = Job(live.give_up_captures() if held else None, group)
+        turn.stdout.buffer.clear()
+        turn.stderr.buffer.clear()
+        if len(self._attendant.jobs()) >= MAX_JOBS:
+            job.kill()
+            outcome.notes.append(
+                f"{MAX_JOBS} background jobs are running, which is the limit, so this one was stopped. "
+                "End others first (kill PID), or wait for them."
+            )
+        elif not job.pids:
+            outcome.notes.append(
+                "The shell keeps a descriptor of this command's output open (exec N>&1). What is written to it "
+                "later is not shown in later results; exec N>&- closes it."
+            )
+        outcome.background = (BackgroundJob(job, self._settings.grace),)
+        self._attendant.attend(job)
+
+    def _bury(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
+        """Account for the end of the shell: what is kept of its state, and what the caller must be told."""
+        checkpoint = turn.checkpoint
+        self._drop(live)
+        self._exit_code = outcome.exit_code or 0
+        why = ""
+        if turn.lost:
+            why = "The shell no longer answered (set -n, or a trap that skips every command) and was replaced."
+        outcome.shell_state = self._state_after_death(checkpoint, outcome.notes, why)
+        if checkpoint is not None and checkpoint.errexit and _errexit_fired(turn, checkpoint):
+            self._checkpoint = checkpoint.without_errexit()
+            outcome.notes.append("errexit (set -e) ended the shell at a failing command; it is off again in the new one.")
+        self._checkpoint_workdir()
+
+    def _state_after_death(self, checkpoint: Checkpoint | None, notes: list[str], why: str) -> ShellState:
+        if why:
+            notes.append(why)
+        if checkpoint is not None:
+            self._checkpoint = checkpoint
+            missing = self._settings.dialect.not_restored
+            if missing:
+                notes.append(f"The shell ended; a new one has its state, except for: {missing}.")
+            return "restored"
+        if self._checkpoint is not None:
+            notes.append(
+                "The shell ended without saving its state (killed, replaced by exec, or an EXIT trap of its own); a new "
+                "one has the state of the last moment it was idle. What this command itself changed is lost."
+            )
+            return "restored"
+        notes.append(
+            "The shell ended without saving its state, which is gone: working directory, variables, functions and options are "
+            "those of a new session. Set them again."
+        )
+        self._workdir = self._settings.workdir
+        return "restarted"
+
+    def _checkpoint_workdir(self) -> None:
+        if self._checkpoint is not None and self._checkpoint.workdir:
+            self._workdir = self._checkpoint.workdir
+
+    def _note_recovery(self, outcome: Outcome) -> None:
+        self._workdir_key = None
+        outcome.notes.append(
+            "A function or setting of this shell stood in the way of reporting the command's end; shellkit went "
+            "round it. If you redefined printf, eval, command or builtin, rename your function."
+        )
+
+    # -- where it stands -------------------------------------------------------------------------------
+
+    def _see_where(self, turn: Turn) -> None:
+        live = self._live
+        if live is None or turn.finished is None:
+            return
+        reported = turn.finished.workdir
+        actual = live.workdir()
+        if (reported, actual) != self._workdir_key:
+            self._workdir_key = (reported, actual)
+            self._workdir = _agreed(reported, actual, live.process.pid)
+
+    def _confine(self, before: bytes | None, notes: list[str]) -> Procedure[None]:
+        confinement = self._settings.confinement
+        if confinement.mode == "off" or self._live is None:
+            return
+        actual = _real_directory(self._live)
+        back = confinement.way_back(actual, before)
+        if back is None or not os.path.isdir(back):
+            return
+        left = self._workdir
+        self._pending_settle = (back, ())
+        yield from self._settle()
+        self._workdir_key = None
+        if confinement.mode == "root" and before is not None:
+            notes.append(
+                f"The command left the working directory (for {os.fsdecode(left or b'elsewhere')}); "
+                f"the shell is back in {os.fsdecode(back)}."
+            )
+
+    # -- the idle checkpoint ---------------------------------------------------------------------------
+
+    def _take_idle_checkpoint(self) -> None:
+        """Called in the attendant's thread."""
+        if self._stop_requested or not self._turnstile.try_enter():
+            return
+        try:
+            drive_blocking(self._print_state())
+        finally:
+            self._turnstile.leave()
+
+    def _print_state(self) -> Procedure[None]:
+        live = self._live
+        if live is None or self._finished:
+            return
+        exchange = Checkpointing(live, live.machine.checkpoint(), self._settings.start_timeout)
+        yield exchange
+        if exchange.checkpoint is not None:
+            self._checkpoint = exchange.checkpoint
+        if exchange.ended:
+            self._drop(live)
+
+    # -- small parts -----------------------------------------------------------------------------------
+
+    def _drop(self, live: LiveShell) -> None:
+        with self._mutex:
+            if self._live is live:
+                self._live = None
+        live.close()
+
+
+class Checkpointing(Exchange):
+    """Ask an idle shell for its state."""
+
+    def _answered(self) -> bool:
+        return self.checkpoint is not None
+
+
+def _errexit_fired(turn: Turn, checkpoint: Checkpoint) -> bool:
+    # A shell that cannot say which command ended it (all but bash) may have met `exit 1`: errexit is then off
+    # as well, which the note says.
+    by_exit = checkpoint["ending"].split(b" ")[0] == b"exit"
+    return bool(turn.exit_code) and not turn.cut_short and not by_exit
+
+
+def _real_directory(live: LiveShell) -> bytes | None:
+    path = live.workdir()
+    return None if path is None or path.endswith(b" (deleted)") else path
+
+
+def _agreed(reported: bytes, actual: bytes | None, pid: int) -> bytes:
+    """Return the shell's own name of its directory if it is true, else the kernel's."""
+    if actual is None or reported == actual:
+        return reported
+    try:
+        if os.path.samestat(os.stat(reported), os.stat(b"/proc/%d/cwd" % pid)):
+            return reported
+    except OSError:
+        pass
+    return reported if actual.endswith(b" (deleted)") and reported else actual
+
+
+def _wait_for_end(live: LiveShell) -> None:
+    """Wait until a shell that has been killed is gone: the kernel takes microseconds, a stuck device for ever."""
+    import select
+
+    waiting = select.poll()
+    waiting.register(live.process.exited, select.POLLIN)
+    waiting.poll(1000)
+    live.process.exit_code()
