@@ -1,0 +1,27 @@
+"""The `shellkit` command. One file a sub-command; this one only puts them together.
+
+The entry point of the package and of `python -m shellkit`. `import shellkit` must never load it: click and rich
+cost more than the rest of the library.
+"""
+
+from __future__ import annotations
+
+import click
+
+from .. import __version__
+from .demo import demo
+from .doctor import doctor
+from .repl import repl
+from .run import run
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="shellkit")
+def main() -> None:
+    """A shell session that never wedges: run commands, talk to it, see what this machine offers."""
+
+
+for _command in (run, repl, doctor, demo):
+    main.add_command(_command)

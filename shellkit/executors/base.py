@@ -19,7 +19,7 @@ from ..policy.confinement import Confinement
 from ..result import ShellResult
 from ..sessions.base import RunCall, Session, StreamName
 from ..sessions.drive import drive_async, drive_blocking
-from ..sessions.streaming import stream_async, stream_blocking
+from ..sessions.streaming import stream_async
 from ..sessions.turnstile import Turnstile
 from . import options
 from .options import UNSET, Unset
@@ -216,7 +216,7 @@ class Executor(ABC):
         self._closed = True
         session = self._session
         if session is not None:
-            session.request_stop()
+            session.request_stop(for_good=True)
         return session
 
 

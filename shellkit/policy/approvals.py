@@ -201,7 +201,8 @@ class Decision:
     scope: Scope = attrs.field(default="once", validator=attrs.validators.in_(("once", "session", "prefix")))
     command: str | None = None
     prefix: tuple[str, ...] | None = attrs.field(
-        default=None, converter=attrs.converters.optional(tuple)  # JSON brings a list
+        default=None,
+        converter=attrs.converters.optional(tuple),  # JSON brings a list
     )
 
     def __attrs_post_init__(self) -> None:

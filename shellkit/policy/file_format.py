@@ -105,7 +105,9 @@ def _rule(table: Any, number: int, lines: _Lines) -> Rule:
         rule = Rule(**values, origin=f"{lines.filename}:{start}")
         RulePolicy(rules=(rule,))  # checks the examples, while the line is known
     except PolicyError as error:
-        key = next((key for key in ("not_match", "match", "unless", "decision") if _blames(error, key, values)), "prefix")
+        key = next(
+            (key for key in ("not_match", "match", "unless", "decision") if _blames(error, key, values)), "prefix"
+        )
         raise lines.error(str(error), lines.key(start, key)) from error
     return rule
 

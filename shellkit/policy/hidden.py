@@ -14,7 +14,9 @@ from .variables import is_plain_assignment
 
 __all__ = ["RESERVED", "hidden_by_builtin"]
 
-RESERVED = frozenset("if then else elif fi do done case esac while until for select function in coproc { } ! [[ ]]".split())
+RESERVED = frozenset(
+    "if then else elif fi do done case esac while until for select function in coproc { } ! [[ ]]".split()
+)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 _Check = Callable[[tuple[Word, ...]], str]

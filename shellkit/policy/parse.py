@@ -28,7 +28,9 @@ MAX_HEREDOCS = 32
 MAX_NESTING = 8
 
 _BASH = frozenset({"bash", "rbash"})
-_POSIX = frozenset({"sh", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "lksh", "oksh", "pdksh", "posh", "yash", "hush"})
+_POSIX = frozenset(
+    {"sh", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "lksh", "oksh", "pdksh", "posh", "yash", "hush"}
+)
 # Categories that print as nothing or as a blank, which the grammar may take for a blank while the shell does not.
 _STRANGE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 

@@ -117,7 +117,9 @@ def _sed(words: tuple[Word, ...]) -> str:
             return f"`{word.text}` is only known when it runs, and may be an option"
         if word.text in {"-e", "--expression"} and arguments:
             scripts.append(arguments.pop(0))
-        elif re.fullmatch(r"-[nErsuz]+|--(?:quiet|silent|regexp-extended|separate|unbuffered|null-data|posix)", word.text):
+        elif re.fullmatch(
+            r"-[nErsuz]+|--(?:quiet|silent|regexp-extended|separate|unbuffered|null-data|posix)", word.text
+        ):
             continue
         elif re.fullmatch(r"-[nErsuz]*e", word.text) and arguments:
             scripts.append(arguments.pop(0))

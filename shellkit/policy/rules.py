@@ -140,7 +140,9 @@ class Rule:
                 if position in positions and words[position].text.startswith("-"):
                     positions |= {position + 1, position + 2}
             here = [position for position in positions if position < len(words)]
-            after = {position + 1 for position in here if words[position].known and words[position].text in alternatives}
+            after = {
+                position + 1 for position in here if words[position].known and words[position].text in alternatives
+            }
             if not after:
                 after = {position + 1 for position in here if not words[position].known}
                 best = _Match.MAYBE if after else _Match.NO
@@ -288,5 +290,3 @@ class RulePolicy:
                 if re.search(rf"(?<![\w.-])(?:{names})(?![\w.-])", text, re.IGNORECASE):
                     reason = f"the text is too large to be looked into, and holds a denied word: {rule.reason or names}"
                     yield Finding(segment=segment, verdict=Verdict.DENY, rule=rule.label, reason=reason)
-
-

@@ -44,7 +44,7 @@ _EXPANSIONS = frozenset(
 _ARITHMETIC = re.compile(r"[\d\s+\-*/%()<>=!&|^~?:,]*\Z")
 _EXPANSION = re.compile(
     r"\$\{(?:#?(?:[A-Za-z_]\w*(?:\[[@*\d]+\])?|[@*#?$!\d-])"
-    r"|(?:[A-Za-z_]\w*(?:\[[@*\d]+\])?|[@*\d])(?:(?::?[-+?]|%%?|##?|//?|\^\^?|,,?)[^`]*|:[ ]?\d+(?::\d+)?))\}\Z",
+    r"|(?:[A-Za-z_]\w*(?:\[[@*\d]+\])?|[@*\d])(?:(?::?[-+?]|%%?|##?|//?|\^\^?|,,?)[^`'\"\\{}$\n]*|:[ ]?\d+(?::\d+)?))\}\Z",
     re.DOTALL,
 )
 _TEST_OPERATORS = frozenset("[[ ]] && || ! ( ) < >".split())
@@ -52,6 +52,7 @@ _REGEX = re.compile(r"(?:[\w.^*+?()|\[\]{}:,/=@%-]|\\.|\$\Z)+\Z")
 _KEYWORDS = frozenset(
     "if then elif else fi do done case esac in for while until select function { } ! [[ ]] time coproc".split()
 )
+_OPENS = re.compile(r"\$(?:(?:[A-Za-z_]\w*|\d+|[@*#?$!-])\Z|[({\[])|`|[<>]\(")
 _HIDES = re.compile(r"(?:\A|[^\\])(?:\\\\)*(?:`|\$[({\[]|[<>]\()")
 
 
@@ -251,25 +252,35 @@ class Walk:
                 yield Found(segment=self.segment(node), script=_utf8(text[2:-2]))
 
     def on_expansion(self, node: Node) -> Iterator[Found]:
-        text = self.slice(node)
-        holes = sum(child.type in _EXPANSIONS for child in _named_below(node))
-        hidden = len(_HIDES.findall(text[2:])) > holes
-        if hidden or not _EXPANSION.match(text) or (self.posix and "'" in text):
+        """Read `${...}` without what it holds: a name, one operator, and an operand without quotes or braces.
+
+        Quotes are left out for a reason: in `"${x:-'}"` the shell takes the quote literally, the grammar does not.
+        """
+        start, text = self.start(node), self.slice(node)
+        rest, position = "", 0
+        holes = {at: end for child in node.children for at, (end, _) in self.holes(child, start).items()}
+        for at, end in sorted(holes.items()):
+            rest, position = rest + text[position:at] + "x", end
+        rest += text[position:]
+        if not _EXPANSION.match(rest):
             yield self.opaque(node, "an expansion assigns, evaluates or hides something")
-        for inner in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", text) if hidden else ():
-            yield Found(segment=self.segment(node), script=_utf8(inner[0] or inner[1]))
+            for inner in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", rest):
+                yield Found(segment=self.segment(node), script=_utf8(inner[0] or inner[1]))
 
     def on_test_command(self, node: Node) -> Iterator[Found]:
         """Read the test once more by its blanks: in `[ a > b ]` the shell sees a redirection, the grammar does not."""
         start = self.start(node)
-        words = list(read_words(self.slice(node), self.holes(node, start)))
-        double = words[0][0] == "[["
+        double = self.slice(node).startswith("[[")
+        blanks = " \t\n" if double else " \t"
+        words = list(read_words(self.slice(node), self.holes(node, start), blanks))
         operators = _TEST_OPERATORS if double else frozenset({"!"})
         understood = words[0][0] in {"[", "[["} and words[-1][0] == ("]]" if double else "]") and len(words) > 2
         for position, (text, word) in enumerate(words):
             pattern = double and position and words[position - 1][0] == "=~"
             understood = understood and bool(word or text in operators or (pattern and _REGEX.match(text)))
-        evaluates = {text for text, _ in words} & ({"-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"} if double else {"-v", "-R"})
+        evaluates = {text for text, _ in words} & (
+            {"-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"} if double else {"-v", "-R"}
+        )
         if not understood or (self.posix and double):
             yield self.opaque(node, "a test is not understood")
         elif evaluates:
@@ -332,7 +343,7 @@ class Walk:
         pending = [node]
         while pending:
             each = pending.pop()
-            if each.type in _EXPANSIONS:
+            if each.type in _EXPANSIONS and _OPENS.match(self.slice(each)):
                 holes[self.start(each) - start] = (each.end_byte - start, each.type == "process_substitution")
             else:
                 pending.extend(each.children)
@@ -344,7 +355,14 @@ class Walk:
         whole = node.parent is None  # a program starts at its first token; what stands before is checked too
         previous, end = (0, len(self.text)) if whole else (node.start_byte, node.end_byte)
         strict = node.type == "command"
-        if node.type in {"string", "heredoc_body", "expansion", "translated_string", "concatenation", "brace_expression"}:
+        if node.type in {
+            "string",
+            "heredoc_body",
+            "expansion",
+            "translated_string",
+            "concatenation",
+            "brace_expression",
+        }:
             return ""  # these are text; their words are read by `read_word`
         for position, child in enumerate(children):
             first = self.start(child)
@@ -366,9 +384,7 @@ class Walk:
         """Return whether blanks or operators stand around a reserved word; else it is part of a word (`{a`, `}b`)."""
         return (not start or self.text[start - 1] in " \t\n;|&()") and self.text[end : end + 1] in " \t\n;|&()<>"
 
-    def segment(
-        self, node: Node, words: tuple[Word, ...] = (), why: str = "", writes: tuple[str, ...] = ()
-    ) -> Segment:
+    def segment(self, node: Node, words: tuple[Word, ...] = (), why: str = "", writes: tuple[str, ...] = ()) -> Segment:
         row, column = node.start_point
         line_start = node.start_byte - column
         return Segment(
@@ -383,14 +399,6 @@ class Walk:
 
     def opaque(self, node: Node, why: str) -> Found:
         return Found(segment=self.segment(node, why=why))
-
-
-def _named_below(node: Node) -> Iterator[Node]:
-    pending = list(node.named_children)
-    while pending:
-        child = pending.pop()
-        yield child
-        pending.extend(child.named_children)
 
 
 def _rough(text: str) -> Word:

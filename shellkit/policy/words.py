@@ -43,12 +43,12 @@ def read_word(text: str, holes: Mapping[int, tuple[int, bool]]) -> Word | None:
     return None if state.inside else state.word()
 
 
-def read_words(text: str, holes: Mapping[int, tuple[int, bool]]) -> Iterator[tuple[str, Word | None]]:
-    """Yield the parts of `text` between unquoted blanks and line ends, each with the word that it stands for."""
+def read_words(text: str, holes: Mapping[int, tuple[int, bool]], blanks: str) -> Iterator[tuple[str, Word | None]]:
+    """Yield the parts of `text` between unquoted `blanks`, each with the word that it stands for, or None."""
     start = position = 0
     state = _Reading(text, holes)
     while position <= len(text):
-        if position == len(text) or (not state.inside and text[position] in " \t\n"):
+        if position == len(text) or (not state.inside and text[position] in blanks):
             if position > start:
                 inner = {at - start: (end - start, p) for at, (end, p) in holes.items() if start <= at < position}
                 yield text[start:position], read_word(text[start:position], inner)

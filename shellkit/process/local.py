@@ -49,7 +49,6 @@ class LocalProcess(Process):
         try:
             self.pid = spawn(argv, env, child_stdin, child_stdout, null)
             self.exited = os.pidfd_open(self.pid)
-            containment.enter(self.pid)
         except BaseException:
             if self.exited >= 0:
                 self.kill_shell()
@@ -63,14 +62,14 @@ class LocalProcess(Process):
     def interrupt(self) -> None:
         # The shell first: once its command has died it would else start the next one. SIGCONT, because a
         # stopped process takes no other signal.
-        members = self._containment.running(self.pid)
+        members = self._containment.running()
         self._signal_shell(self._interrupt_signal)
         self._signal_shell(signal.SIGCONT)
         send(members, signal.SIGINT)
         send(members, signal.SIGCONT)
 
     def terminate(self) -> None:
-        members = self._containment.running(self.pid)
+        members = self._containment.running()
         send(members, signal.SIGTERM)
         send(members, signal.SIGCONT)
         self._signal_shell(signal.SIGCONT)
@@ -78,13 +77,13 @@ class LocalProcess(Process):
     def kill(self) -> None:
         self.kill_shell()
         # What forks faster than it is killed needs several looks; the driver comes back until none is left.
-        send(self._containment.running(self.pid), signal.SIGKILL)
+        send(self._containment.running(), signal.SIGKILL)
 
     def kill_shell(self) -> None:
         self._signal_shell(signal.SIGKILL)
 
     def command_survives(self) -> bool:
-        return bool(self._containment.running(self.pid))
+        return bool(self._containment.running())
 
     def exit_code(self) -> int | None:
         if not self._ended:

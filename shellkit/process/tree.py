@@ -1,7 +1,9 @@
 """Who belongs to whom: the processes of the running command, of earlier jobs, and of the session as a whole.
 
 Two ways of knowing, one interface:
-- `CgroupContainment` knows everything, `setsid` and daemons included.
+- `CgroupContainment` knows everything, `setsid` and daemons included. A shell goes in some 50 ms after its start,
+  not at once: a process that moves between cgroups makes the kernel wait for an RCU grace period, 5-20 ms here,
+  during which no process of the whole system can fork or exit.
 - `ScanContainment` goes by parentage and by a cookie in the environment. It misses a process that left its
   parent *and* cleared its environment (`env -i setsid ...`): best effort, and `shellkit doctor` says so.
 
@@ -52,24 +54,42 @@ class Containment(ABC):
     #: The cgroup directory that holds all, for the reaper; "" without cgroups.
     path: str = ""
 
+    def __init__(self) -> None:
+        #: The shells themselves: the one in use, and one that may wait for its turn.
+        self.shells: set[int] = set()
+
+    def announce(self, shell: int) -> None:
+        """Account for a shell that has just been started; `enter` follows."""
+        self.shells.add(shell)
+
     @abstractmethod
     def enter(self, shell: int) -> None:
-        """Take in a shell that has just been started and has not run anything."""
+        """Take a shell in, and what it has started meanwhile. May block for some 20 ms: call it in a thread."""
+
+    def leave(self, shell: int) -> None:
+        """Account for a shell that has ended."""
+        self.shells.discard(shell)
 
     @abstractmethod
     def command_starts(self) -> None:
         """Account for a command about to be started: what lives now is not part of it."""
 
     @abstractmethod
-    def running(self, shell: int) -> list[int]:
-        """Return the processes of the running command, the shell excluded."""
+    def running(self) -> list[int]:
+        """Return the processes of the running command, shells excluded."""
 
     @abstractmethod
-    def left_behind(self, shell: int, *, shell_alive: bool) -> bool:
-        """Return whether the command that has just ended left processes; cheap, called after every command."""
+    def left_behind(self, shell: int, *, shell_alive: bool, likely: bool) -> bool:
+        """Return whether the command that has just ended left processes; cheap, called after every command.
+
+        Args:
+            shell: the shell that ran it.
+            shell_alive: whether that shell is still there.
+            likely: whether the command looks as if it could have; where asking is dear, it decides.
+        """
 
     @abstractmethod
-    def set_aside(self, shell: int) -> JobGroup | None:
+    def set_aside(self) -> JobGroup | None:
         """Make a group of what the finished command left running; None if it is gone by now."""
 
     @abstractmethod
@@ -113,32 +133,58 @@ class CgroupContainment(Containment):
     complete = True
 
     def __init__(self, parent: str, cookie: str) -> None:
+        super().__init__()
         self._root = Cgroup(f"{parent}/shellkit-{cookie}")
         self.path = self._root.path
         self._session = Cgroup(f"{self.path}/session")
         self._jobs: list[Cgroup] = []
         self._count = 0
+        #: Knows what belongs to shells that are not inside yet, and to jobs that they left.
+        self._scan = ScanContainment(cookie)
+        self._scan.shells = self.shells
+        self._outside: set[int] = set()
+
+    def announce(self, shell: int) -> None:
+        super().announce(shell)
+        self._outside.add(shell)
 
     def enter(self, shell: int) -> None:
+        if shell not in self.shells:  # it has ended meanwhile
+            return
         self._session.add(shell)
+        inside = set(self._session.pids())
+        for pid in self._scan.running():
+            if pid not in inside:
+                self._session.add(pid)
+        self._outside.discard(shell)
+
+    def leave(self, shell: int) -> None:
+        super().leave(shell)
+        self._outside.discard(shell)
 
     def command_starts(self) -> None:
-        # Whatever is in `session` beside the shell belongs to the command: earlier ones were set aside.
-        return
+        # Whatever is in `session` beside the shells belongs to the command: earlier ones were set aside.
+        if self._outside:
+            self._scan.command_starts()
 
-    def running(self, shell: int) -> list[int]:
-        return [pid for pid in self._session.pids() if pid != shell]
+    def running(self) -> list[int]:
+        inside = [pid for pid in self._session.pids() if pid not in self.shells]
+        return list({*inside, *self._scan.running()}) if self._outside else inside
 
-    def left_behind(self, shell: int, *, shell_alive: bool) -> bool:
-        return bool(self.running(shell))
+    def left_behind(self, shell: int, *, shell_alive: bool, likely: bool) -> bool:
+        if shell in self._outside:
+            return self._scan.left_behind(shell, shell_alive=shell_alive, likely=likely)
+        return any(pid not in self.shells for pid in self._session.pids())
 
-    def set_aside(self, shell: int) -> JobGroup | None:
+    def set_aside(self) -> JobGroup | None:
+        if self._outside:
+            return self._scan.set_aside()
         self._count += 1
         group = Cgroup(f"{self.path}/job-{self._count}")
         # A process that forks while it is being moved leaves its child behind: look again. Bounded,
         # because a fork bomb would win every round; what stays is then killed with the next command.
         for _ in range(32):
-            pids = self.running(shell)
+            pids = self.running()
             if not pids:
                 break
             for pid in pids:
@@ -146,17 +192,25 @@ class CgroupContainment(Containment):
         if not group.pids():
             group.remove()
             return None
-        self._jobs.append(group)
+        self._jobs = [*(job for job in self._jobs if not job.removed), group]
         return _CgroupJob(group)
 
     def everything(self) -> list[int]:
-        return [pid for group in (self._session, *self._jobs) if group._procs >= 0 for pid in group.pids()]
+        inside = [pid for group in (self._session, *self._jobs) if not group.removed for pid in group.pids()]
+        return list({*inside, *self._scan.everything()}) if self._needs_scan() else inside
 
     def kill_everything(self) -> None:
         self._root.kill()
+        if self._needs_scan():
+            self._scan.kill_everything()
+
+    def _needs_scan(self) -> bool:
+        return bool(self._outside) or self._scan.has_jobs()
 
     def close(self) -> None:
-        self.kill_everything()
+        if self._needs_scan():
+            self._scan.close()
+        self._root.kill()
         for group in (*self._jobs, self._session, self._root):
             group.remove()
 
@@ -182,42 +236,43 @@ class ScanContainment(Containment):
     complete = False
 
     def __init__(self, cookie: str) -> None:
+        super().__init__()
         self._entry = b"SHELLKIT_SESSION=" + cookie.encode()
-        self._shell = 0
         self._earlier: dict[int, procfs.Stat] = {}
         self._started = 0
 
     def enter(self, shell: int) -> None:
-        self._shell = shell
+        return
 
     def command_starts(self) -> None:
         self._started = _ticks_since_boot()
 
-    def running(self, shell: int) -> list[int]:
+    def running(self) -> list[int]:
         now = procfs.processes()
-        own = self._mine(shell, now)
-        return [pid for pid, entry in own.items() if not self._is_earlier(entry, now)]
+        return [pid for pid, entry in self._mine(now).items() if not self._is_earlier(entry, now)]
 
-    def left_behind(self, shell: int, *, shell_alive: bool) -> bool:
+    def left_behind(self, shell: int, *, shell_alive: bool, likely: bool) -> bool:
         if not shell_alive:
-            return bool(self.running(shell))
+            return likely and bool(self.running())
         earlier = self._earlier
         return any(pid not in earlier for pid in procfs.children(shell))
 
-    def set_aside(self, shell: int) -> JobGroup | None:
+    def set_aside(self) -> JobGroup | None:
         now = procfs.processes()
-        members = {pid: e for pid, e in self._mine(shell, now).items() if not self._is_earlier(e, now)}
+        members = {pid: e for pid, e in self._mine(now).items() if not self._is_earlier(e, now)}
         if not members:
             return None
-        self._earlier = {pid: e for pid, e in self._earlier.items() if now.get(pid) == e} | members
+        self._earlier = {pid: e for pid, e in self._earlier.items() if _same(now.get(pid), e)} | members
         return _ScannedJob(members)
+
+    def has_jobs(self) -> bool:
+        """Whether anything that was set aside may be alive."""
+        return bool(self._earlier)
 
     def everything(self) -> list[int]:
         now = procfs.processes()
-        own = self._mine(self._shell, now)
-        shell = now.get(self._shell)
-        alive = shell is not None and shell.state != "Z" and procfs.has_environment(self._shell, self._entry)
-        return [*own, self._shell] if alive else list(own)
+        shells = [pid for pid in self.shells if self._is_live_shell(pid, now)]
+        return [*self._mine(now), *shells]
 
     def kill_everything(self) -> None:
         send(self.everything(), signal.SIGKILL)
@@ -230,24 +285,28 @@ class ScanContainment(Containment):
                 return
             send(pids, signal.SIGKILL)
 
-    def _mine(self, shell: int, now: dict[int, procfs.Stat]) -> dict[int, procfs.Stat]:
-        """The session's processes but for the shell: descendants, earlier jobs' included, and cookie bearers."""
-        anchors = {shell: now[shell]} if shell in now else {}
-        anchors.update((pid, e) for pid, e in self._earlier.items() if now.get(pid, e).started == e.started)
-        mine = {}
-        for pid, entry in now.items():
-            if pid == shell or entry.state == "Z" or pid == os.getpid():
-                continue
-            if _descends(entry, anchors, now) or procfs.has_environment(pid, self._entry):
-                mine[pid] = entry
-        return mine
+    def _is_live_shell(self, pid: int, now: dict[int, procfs.Stat]) -> bool:
+        entry = now.get(pid)
+        return entry is not None and entry.state != "Z" and procfs.has_environment(pid, self._entry)
+
+    def _mine(self, now: dict[int, procfs.Stat]) -> dict[int, procfs.Stat]:
+        """The session's processes but for its shells: descendants, of jobs too, and bearers of the cookie."""
+        anchors = {pid: now[pid] for pid in self.shells if pid in now}
+        anchors.update((pid, entry) for pid, entry in self._earlier.items() if _same(now.get(pid), entry))
+        return {
+            pid: entry
+            for pid, entry in now.items()
+            if pid not in self.shells
+            and pid != os.getpid()
+            and entry.state != "Z"
+            and (_descends(entry, anchors, now) or procfs.has_environment(pid, self._entry))
+        }
 
     def _is_earlier(self, entry: procfs.Stat, now: dict[int, procfs.Stat]) -> bool:
         """Whether the process, or one of its ancestors below the shell, was there before the command started."""
         seen: procfs.Stat | None = entry
-        while seen is not None and seen.pid not in (self._shell, 0, 1):
-            known = self._earlier.get(seen.pid)
-            if known is not None and known.started == seen.started:
+        while seen is not None and seen.pid not in self.shells and seen.pid > 1:
+            if _same(seen, self._earlier.get(seen.pid)):
                 return True
             if seen.started < self._started and procfs.has_environment(seen.pid, self._entry):
                 return True
@@ -255,13 +314,17 @@ class ScanContainment(Containment):
         return False
 
 
+def _same(one: procfs.Stat | None, other: procfs.Stat | None) -> bool:
+    """Whether both are the same process: a number is used again, a number and a start time are not."""
+    return one is not None and other is not None and (one.pid, one.started) == (other.pid, other.started)
+
+
 def _descends(entry: procfs.Stat, anchors: dict[int, procfs.Stat], now: dict[int, procfs.Stat]) -> bool:
     seen: procfs.Stat | None = entry
     for _ in range(len(now) + 1):
         if seen is None:
             return False
-        anchor = anchors.get(seen.pid)
-        if anchor is not None and anchor.started == seen.started:
+        if _same(seen, anchors.get(seen.pid)):
             return True
         seen = now.get(seen.parent)
     return False

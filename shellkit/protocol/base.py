@@ -159,10 +159,11 @@ class Dialect(ABC):
         """Return the line that runs a file in the shell itself, silently, and reports a trailer."""
 
     @abstractmethod
-    def restore(self, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
+    def restore(self, link: Link, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
         """Return a script for `run_script` that brings the state back in a new shell.
 
         Args:
+            link: the agreement with the new shell.
             checkpoint: what the old shell printed.
             environ: names that the new shell inherited; those that the state lacks were unset.
         """

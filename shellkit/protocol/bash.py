@@ -23,7 +23,7 @@ _WATCHED = (b"eval", b"declare", b"printf", b"builtin", b"command")
 _OWN = re.compile(
     rb"declare -\S+ (?:BASH\w*|COMP_\w+|DIRSTACK|EPOCH\w+|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE"
     rb"|OLDPWD|OPTERR|OSTYPE|PIPESTATUS|POSIXLY_CORRECT|PPID|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_"
-    rb"|__sk\w*)(?:=|$)"
+    rb"|__sk[clqr])(?:=|$)"
 )
 #: Text that may define a function or run text from elsewhere that does.
 _DEFINING = re.compile(rb"\(\s*\)|\b(?:function|eval|source|enable|trap|complete|exec)\b|(?:^|[\s;&|(])\.\s", re.MULTILINE)
@@ -96,9 +96,9 @@ class BashDialect(PosixDialect):
             (b"arguments", b"\\shift;" + report + b" ' %q' \"$@\""),
         ]
 
-    def restore(self, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
+    def restore(self, link: Link, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
         # `shopt` comes before the functions: one written with extglob on is else a syntax error.
-        return checkpoint["shopt"] + b"\n" + super().restore(checkpoint, environ)
+        return checkpoint["shopt"] + b"\n" + super().restore(link, checkpoint, environ)
 
     def _restore_variables(self, checkpoint: Checkpoint, environ: Collection[str]) -> Iterator[bytes]:
         statements = [s for s in split_statements(checkpoint["variables"]) if not _OWN.match(s)]

@@ -20,7 +20,7 @@ import re
 
 import attrs
 
-from .base import Call, Dialect, Link
+from .base import Call, Dialect, Endpoints, Link
 from .events import CheckpointTaken, Event, Finished
 from .state import Checkpoint, parse_sections
 
@@ -55,7 +55,8 @@ class Machine:
         self.state = State.STARTING
         self._received = bytearray()
         self._searched = 0
-        self._wrapper: bytes | None = None
+        #: What the wrapper that the shell holds was made for; None if it needs a new one.
+        self._wrapper: Endpoints | None = None
         self._redefine = False
         token = re.escape(link.token)
         # State holds the text of the wrapper's own functions, so its mark is the first one in the record. The
@@ -73,8 +74,7 @@ class Machine:
     def begin(self, call: Call) -> bytes:
         """Return the line that runs a command."""
         self._move(State.IDLE, State.RUNNING)
-        wrapper = self.dialect.wrapper(self.link, call.endpoints)
-        install, self._wrapper = wrapper != self._wrapper, wrapper
+        install, self._wrapper = call.endpoints != self._wrapper, call.endpoints
         return self._definitions() + self.dialect.line(self.link, call, install_wrapper=install)
 
     def begin_last(self, call: Call) -> bytes:

@@ -31,6 +31,9 @@ __all__ = ["PREFIX", "PosixDialect", "unset_missing"]
 #: Everything that shellkit defines inside a shell starts with this.
 PREFIX = b"__sk"
 
+#: The wrapper's variables that mean nothing in another shell; the others undo what held for one command.
+TRANSIENT = frozenset(PREFIX + letter for letter in (b"c", b"l", b"q", b"r"))
+
 _NAME = re.compile(rb"(?:(?:export|readonly|declare|typeset)\s+(?:-\S+\s+)*)?([A-Za-z_][A-Za-z0-9_]*)(?:=|$)")
 
 #: Variables that describe the shell itself; giving them back would be wrong or refused.
@@ -48,22 +51,23 @@ class PosixDialect(Dialect):
     # -- lines -----------------------------------------------------------------------------------------
 
     def prelude(self, link: Link, workdir: bytes) -> bytes:
-        enter = b"\\cd -- " + quote(workdir) + b" && \\unset OLDPWD\n"
-        if not link.keeps_state:
-            report = b"\\printf '%s\\0' \"" + link.token + b' E $? ${PWD-}"\n'
-            return self._interrupt_trap(link) + b"\n" + enter + report
-        traps = self._interrupt_trap(link) + b"\n" + self._exit_trap(link) + b"\n"
-        return self.functions(link) + traps + enter + b'\\__skt "$?"\n'
+        enter = b"\\cd -- " + quote(workdir) + b" && \\unset OLDPWD\n\\__skt \"$?\"\n"
+        traps = self._interrupt_trap(link) + b"\n"
+        if link.keeps_state:
+            traps += self._exit_trap(link) + b"\n"
+        return self.functions(link) + traps + enter
 
     def functions(self, link: Link) -> bytes:
-        return b"\n".join(
-            [
-                b'__skr() { return "$1"; }',
-                b"__skt() { __skc= __skq=$1;" + self._trailer(link, self._report(link)) + b"; }",
+        lines = [
+            b'__skr() { return "$1"; }',
+            b"__skt() { __skc= __skq=$1;" + self._trailer(link, self._report(link)) + b"; }",
+        ]
+        if link.keeps_state:
+            lines += [
                 b"__sks() { " + b"\n".join(self._state_commands(link)) + b"\n}",
-                b'__skk() { \\__sks "$@";' + self._options_back() + b" }\n",
+                b'__skk() { \\__sks "$@";' + self._options_back() + b" }",
             ]
-        )
+        return b"\n".join(lines) + b"\n"
 
     def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
         run = self._eval(link) + b' "$__skc"' + self._redirections(endpoints)
@@ -185,13 +189,14 @@ class PosixDialect(Dialect):
 
     # -- restoring state -------------------------------------------------------------------------------
 
-    def restore(self, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
+    def restore(self, link: Link, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
         script = [
             b"\\cd -- " + quote(checkpoint.workdir) + b" || :" if checkpoint.workdir else b":",
             b"\\umask " + checkpoint["umask"].strip(),
             *_limits(checkpoint["limits"]),
             *self._restore_variables(checkpoint, environ),
             checkpoint["functions"],
+            self.functions(link).rstrip(b"\n"),  # the old shell's bear its token
             *(b"\\alias " + line.removeprefix(b"alias ") for line in split_statements(checkpoint["aliases"])),
             b"OLDPWD=" + quote(checkpoint["oldpwd"]) if checkpoint["oldpwd"] else b":",
             self._restore_arguments(checkpoint),
@@ -267,7 +272,7 @@ def _named(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield (name, statement) for the assignments in what a shell printed, its own variables left out."""
     for statement in split_statements(text):
         match = _NAME.match(statement)
-        if match and match.group(1) not in _OWN_VARIABLES and not match.group(1).startswith(PREFIX):
+        if match and match.group(1) not in _OWN_VARIABLES and match.group(1) not in TRANSIENT:
             yield match.group(1), statement
 
 

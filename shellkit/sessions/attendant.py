@@ -1,4 +1,5 @@
-"""A session's thread for what must happen while nobody calls: draining jobs, and taking the idle checkpoint.
+"""A session's thread for what must happen while nobody calls: draining jobs, and taking the idle checkpoint,
+and what may block.
 
 A thread and not the event loop, because a session lives on between two `asyncio.run`, under `sync()`, and
 while the host's loop is busy (contract D4, E1, I2). It sleeps unless a job writes or the session has just
@@ -8,6 +9,7 @@ become idle; a busy session costs it one wake-up every 20 ms, and the session no
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import threading
@@ -21,6 +23,8 @@ __all__ = ["IDLE_SECONDS", "Attendant"]
 
 #: How long a session must have been idle before its state is printed (contract D4).
 IDLE_SECONDS = 0.02
+
+_log = logging.getLogger("shellkit")
 
 #: Bytes of one job's stream to read before looking at the others.
 _BUDGET = 1 << 20
@@ -43,6 +47,7 @@ class Attendant:
         self._jobs: list[Job] = []
         self._streams: dict[int, tuple[Job, Capture]] = {}
         self._processes: dict[int, Job] = {}
+        self._errands: list[tuple[float, Callable[[], None]]] = []
         self._idle_at: float | None = None
         self._parked = False
         self._stopping = False
@@ -56,6 +61,14 @@ class Attendant:
             self._parked = False
             os.eventfd_write(self._wake, 1)
         elif self._thread is None:
+            self._start()
+
+    def run(self, errand: Callable[[], None], *, after: float = 0.0) -> None:
+        """Call `errand` in the thread, `after` seconds from now; for what may block longer than a loop should."""
+        with self._mutex:
+            self._errands.append((time.monotonic() + after, errand))
+        os.eventfd_write(self._wake, 1)
+        if self._thread is None:
             self._start()
 
     def jobs(self) -> list[Job]:
@@ -107,19 +120,38 @@ class Attendant:
                     self._process_ended(fd)
             if self._stopping:
                 return
+            self._run_errands()
             idle_at = self._idle_at
             if idle_at is not None and time.monotonic() >= idle_at:
                 self._idle_at = None
-                self._when_idle()
+                self._do(self._when_idle)
+
+    def _run_errands(self) -> None:
+        now = time.monotonic()
+        with self._mutex:
+            due = [errand for at, errand in self._errands if at <= now]
+            self._errands = [(at, errand) for at, errand in self._errands if at > now]
+        for errand in due:
+            self._do(errand)
+
+    def _do(self, errand: Callable[[], None]) -> None:
+        try:
+            errand()
+        except Exception:
+            # The thread must live on for the jobs it drains; what failed is tried again by the next command.
+            _log.exception("an errand of a shell session failed")
 
     def _patience(self) -> float | None:
         # Parked first, then a look: `session_idle` sets the time first, then looks whether we are parked.
         self._parked = True
         idle_at = self._idle_at
-        if idle_at is None:
-            return None
-        self._parked = False
-        return max(0.0, idle_at - time.monotonic())
+        if idle_at is not None:
+            self._parked = False
+        with self._mutex:
+            times = [at for at, _ in self._errands]
+        if idle_at is not None:
+            times.append(idle_at)
+        return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _drain(self, fd: int) -> None:
         job, capture = self._streams[fd]

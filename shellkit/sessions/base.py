@@ -108,5 +108,9 @@ class Session(ABC):
         """Kill everything at once and give everything back; for the end of the interpreter. Idempotent."""
 
     @abstractmethod
-    def request_stop(self) -> None:
-        """Make the running procedure end as soon as possible, from any thread."""
+    def request_stop(self, *, for_good: bool) -> None:
+        """Make the running procedure end as soon as possible, from any thread.
+
+        Args:
+            for_good: later procedures shall end at once, too: the executor is being closed.
+        """

@@ -9,7 +9,6 @@ function in the way, `set -n`, a closed descriptor). It is given the wrapper aga
 
 from __future__ import annotations
 
-import os
 import select
 import time
 from collections.abc import Iterable
@@ -123,9 +122,8 @@ class Exchange:
                 self._shell_ended()
             elif fd == process.stdin:
                 live.flush()
-            elif fd == live.wake:
-                os.eventfd_read(fd)
-                if live.stop_requested:
+            elif fd == live.stop.wake:
+                if live.stop.requested:
                     self.stop()
             else:
                 self._output_ready(fd)

@@ -14,8 +14,10 @@ from ..output.buffer import HeadTailBuffer
 from ..process import procfs
 from ..process.base import Process
 from ..process.pipes import Pipe, PipeSource
+from ..protocol.base import Endpoints
 from ..protocol.events import Event
 from ..protocol.machine import Machine
+from .stop import StopRequest
 
 __all__ = ["SPIN_SECONDS", "Capture", "LiveShell"]
 
@@ -93,22 +95,22 @@ class LiveShell:
         machine: the conversation with it.
         pipes: where the command's pipes come from.
         limit: bytes to keep of each stream.
-        wake: descriptor by which another thread calls for attention; not owned.
+        stop: by which another thread calls for attention; not owned.
     """
 
-    def __init__(self, process: Process, machine: Machine, pipes: PipeSource, limit: int, wake: int) -> None:
+    def __init__(self, process: Process, machine: Machine, pipes: PipeSource, limit: int, stop: StopRequest) -> None:
         self.process = process
         self.machine = machine
         self._pipes = pipes
         self._limit = limit
         self._unsent: bytes | memoryview = b""
+        self._ends = False
         self.poller = select.epoll()
-        self.wake = wake
-        self.stop_requested = False
+        self.stop = stop
         #: Whether the last command was quick enough to wait for the next without sleeping.
         self.quick = self._can_spin = len(os.sched_getaffinity(0)) > 1
         # Edge-triggered: a pipe that has hung up between two commands must not wake anybody again.
-        for fd in (process.control.fd, process.exited, wake):
+        for fd in (process.control.fd, process.exited, stop.wake):
             self.poller.register(fd, _EDGE)
         self.poller.register(process.stdin, select.EPOLLOUT | select.EPOLLET)
         self.captures: tuple[Capture, Capture] | None = None
@@ -118,7 +120,14 @@ class LiveShell:
         """Return the standing pair of (stdout, stderr), made anew when a job has kept the last one."""
         if self.captures is None:
             self.captures = (Capture(self._pipes.make(), self._limit), Capture(self._pipes.make(), self._limit))
+            out, err = (capture.pipe.path for capture in self.captures)
+            self._endpoints = (Endpoints(out, err), Endpoints(out, None))
         return self.captures
+
+    def endpoints(self, *, merge_stderr: bool) -> Endpoints:
+        """The paths of the standing pair."""
+        self.open_captures()
+        return self._endpoints[merge_stderr]
 
     def watch_captures(self) -> None:
         """Let the poller tell when the running command prints something."""
@@ -144,6 +153,11 @@ class LiveShell:
         """Account for how long a command took."""
         self.quick = self._can_spin and seconds < SPIN_SECONDS
 
+    def end_input(self) -> None:
+        """Close the shell's stdin as soon as everything has been sent: it ends after what it was given."""
+        self._ends = True
+        self.flush()
+
     def discard_output(self) -> None:
         """Forget what the last command printed."""
         for capture in self.captures or ():
@@ -158,7 +172,7 @@ class LiveShell:
 
     def flush(self) -> None:
         """Send what `write` could not."""
-        while self._unsent:
+        while self._unsent and self.process.stdin >= 0:
             try:
                 count = os.write(self.process.stdin, self._unsent)
             except BlockingIOError:
@@ -167,6 +181,9 @@ class LiveShell:
                 self._unsent = b""
                 return
             self._unsent = memoryview(self._unsent)[count:]
+        if self._ends and self.process.stdin >= 0:
+            self.poller.unregister(self.process.stdin)
+            self.process.close_stdin()
 
     def flushed(self) -> bool:
         """Whether everything has been sent."""

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import threading
-from collections.abc import Collection
 
 from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
 from ..process import reaper
 from ..process.pipes import PipeSource, pipe_source
 from ..process.tree import Containment, containment
-from ..protocol.base import Call, Endpoints, Link
-from ..protocol.machine import Machine
 from ..protocol.state import Checkpoint
 from ..result import ShellResult, ShellState
 from .attendant import Attendant
@@ -26,16 +22,16 @@ from .base import RunCall, Session, SessionSettings
 from .drive import Procedure, drive_blocking
 from .ending import Farewell
 from .exchange import Exchange
-from .jobs import BackgroundJob, Job
+from .leftovers import set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
+from .preparing import prepare_call, run_startup_commands
+from .starting import Starter
+from .stop import StopRequest
 from .turn import Turn
 from .turnstile import Turnstile
 
-__all__ = ["MAX_JOBS", "PersistentSession"]
-
-#: Background jobs that a session keeps (contract I3).
-MAX_JOBS = 64
+__all__ = ["PersistentSession"]
 
 
 class PersistentSession(Session):
@@ -50,10 +46,13 @@ class PersistentSession(Session):
         self._settings = settings
         self._turnstile = turnstile
         self._cookie = secrets.token_hex(8)
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._stop = StopRequest()
         self._containment: Containment = containment(self._cookie)
         self._pipes: PipeSource = pipe_source()
         self._attendant = Attendant(self._take_idle_checkpoint)
+        self._starter = Starter(
+            settings, self._containment, self._pipes, self._attendant, self._stop, self._cookie, keeps_state=True
+        )
         self._live: LiveShell | None = None
         self._checkpoint: Checkpoint | None = None
         self._started_before = False
@@ -61,7 +60,6 @@ class PersistentSession(Session):
         self._exit_code = 0
         self._workdir: bytes | None = None
         self._workdir_key: tuple[bytes, bytes | None] | None = None
-        self._stop_requested = False
         self._finished = False
         self._mutex = threading.Lock()
 
@@ -77,6 +75,7 @@ class PersistentSession(Session):
             yield from self._open_shell([])
 
     def run(self, call: RunCall) -> Procedure[ShellResult]:
+        self._stop.procedure_starts()
         outcome = Outcome(call)
         yield from self._have_shell(outcome)
         live = self._live
@@ -85,7 +84,7 @@ class PersistentSession(Session):
         arranged = yield from self._arrange(live, call, before)
         turn = yield from self._take_turn(live, call)
         outcome.take(turn)
-        self._leave_behind(live, turn, outcome)
+        set_aside(live, turn, outcome, self._containment, self._attendant, self._settings.grace)
         if turn.ended:
             self._bury(live, turn, outcome)
         else:
@@ -102,7 +101,7 @@ class PersistentSession(Session):
         yield from self._confine(before, outcome.notes)
         outcome.workdir = self._workdir
         self._attendant.session_idle()
-        if self._stop_requested:
+        if self._stop.for_good:
             raise ExecutorClosed("the executor was closed while the command ran", build_result(outcome, turn))
         return build_result(outcome, turn)
 
@@ -130,111 +129,59 @@ class PersistentSession(Session):
         self._containment.kill_everything()
         live, self._live = self._live, None
         if live is not None:
-            live.process.kill_shell()
-            _wait_for_end(live)
-            live.close()
+            self._starter.discard(live)
+        self._starter.close()
         self._attendant.stop()
+        self._starter.close()  # one that was being made when the attendant was told to stop
         self._containment.close()
         reaper.unwatch(self._cookie)
         self._pipes.close()
-        os.close(self._wake)
+        self._stop.close()
 
-    def request_stop(self) -> None:
-        with self._mutex:
-            if self._finished:
-                return
-            self._stop_requested = True
-            if self._live is not None:
-                self._live.stop_requested = True
-            os.eventfd_write(self._wake, 1)
+    def request_stop(self, *, for_good: bool) -> None:
+        self._stop.request(for_good=for_good)
 
     # -- having a shell --------------------------------------------------------------------------------
 
     def _have_shell(self, outcome: Outcome) -> Procedure[None]:
         if self._live is not None and self._live.process.exit_code() is not None:
-            lost, self._live = self._live, None
-            lost.close()
+            self._drop(self._live)
             outcome.shell_state = self._state_after_death(None, outcome.notes, "The shell had ended while it was idle.")
         if self._live is None:
             yield from self._open_shell(outcome.notes)
 
     def _open_shell(self, notes: list[str]) -> Procedure[None]:
-        settings = self._settings
-        workdir = self._starting_directory(notes)
-        environment = {**settings.environment(), b"SHELLKIT_SESSION": self._cookie.encode()}
-        live = self._spawn(environment)
-        hello = Exchange(live, live.machine.start(workdir), settings.start_timeout)
-        yield hello
-        if hello.ended or hello.finished is None:
-            self._drop(live)
-            raise SpawnError(self._why_no_start(hello))
-        if hello.finished.exit_code:
-            live.process.kill_shell()
-            _wait_for_end(live)
-            self._drop(live)
-            raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(workdir)}; name another workdir")
-        self._live = live
-        reaper.watch(self._cookie, live.process.pid, self._containment.path)
+        live = yield from self._starter.open(self._starting_directory(notes))
+        with self._mutex:
+            self._live = live
         self._workdir_key = None
-        yield from self._run_startup_commands(live, notes)
-        if self._checkpoint is not None and self._live is not None:
-            yield from self._restore(live, self._checkpoint, environment)
+        try:
+            yield from run_startup_commands(live, self._settings, self._containment, notes)
+        except SpawnError:
+            self._drop(live)
+            raise
+        if self._checkpoint is not None:
+            yield from self._restore(live, self._checkpoint)
+            self._starter.prepare(self._settings.workdir)
         self._started_before = True
         if self._live is not None:
             self._workdir = _real_directory(live) or self._workdir
             yield from self._settle()
             yield from self._confine(None, notes)
 
-    def _spawn(self, environment: dict[bytes, bytes]) -> LiveShell:
-        settings = self._settings
-        process = settings.spawn(environment, self._pipes, self._containment)
-        number = int(getattr(signal, settings.dialect.interrupt_signal))
-        link = Link(secrets.token_hex(12).encode(), process.control.path, number)
-        machine = Machine(settings.dialect, link)
-        live = LiveShell(process, machine, self._pipes, settings.max_output_bytes, self._wake)
-        live.stop_requested = self._stop_requested
-        return live
-
     def _starting_directory(self, notes: list[str]) -> bytes:
         workdir = self._settings.workdir
-        if os.path.isdir(workdir):
+        if os.path.isdir(workdir) or not self._started_before:
             return workdir
-        if not self._started_before:
-            raise InvalidWorkdir(f"working directory does not exist: {os.fsdecode(workdir)}; create it or name another")
         parent = workdir
         while not os.path.isdir(parent):
             parent = os.path.dirname(parent)
         notes.append(f"The working directory {os.fsdecode(workdir)} is gone; the shell stands in {os.fsdecode(parent)}.")
         return parent
 
-    def _why_no_start(self, hello: Exchange) -> str:
-        name = self._settings.shell_name
-        remedy = "name another one with shell=... (bash, sh, zsh, ksh, mksh or busybox)"
-        if hello.stopped and not hello.lost:
-            return f"starting the shell {name} was given up"
-        if hello.lost or hello.expired:
-            limit = f" within {self._settings.start_timeout:g} s" if hello.expired else ""
-            return f"shell did not answer{limit}: {name} does not behave like a shell that reads commands; {remedy}"
-        return f"shell exited during start: {name} ended with exit code {hello.exit_code}; {remedy}"
-
-    def _run_startup_commands(self, live: LiveShell, notes: list[str]) -> Procedure[None]:
-        for command in self._settings.startup_commands:
-            call = RunCall(command=command, text=command.encode(), timeout=self._settings.start_timeout)
-            turn = yield from self._take_turn(live, call)
-            outcome = Outcome(call)
-            outcome.take(turn)
-            self._leave_behind(live, turn, outcome)
-            if turn.ended:
-                self._drop(live)
-                raise SpawnError(f"a startup command ended the shell (exit code {outcome.exit_code}): {command}")
-            if outcome.exit_code:
-                said = (turn.stderr.buffer.text() or turn.stdout.buffer.text()).strip()[-300:]
-                notes.append(f"Startup command failed with exit code {outcome.exit_code}: {command!r}. {said}".rstrip())
-            live.discard_output()
-
-    def _restore(self, live: LiveShell, checkpoint: Checkpoint, environment: Collection[bytes]) -> Procedure[None]:
-        names = [os.fsdecode(name) for name in environment]
-        script = live.machine.dialect.restore(checkpoint, names)
+    def _restore(self, live: LiveShell, checkpoint: Checkpoint) -> Procedure[None]:
+        inherited = [os.fsdecode(name) for name in self._settings.environment()]
+        script = live.machine.dialect.restore(live.machine.link, checkpoint, inherited)
         path, fd = self._pipes.file(script)
         try:
             done = Exchange(live, live.machine.send(live.machine.dialect.run_script(live.machine.link, path)))
@@ -269,24 +216,9 @@ class PersistentSession(Session):
         )
 
     def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[Turn]:
-        stdout, stderr = live.open_captures()
-        stdout.listener = stderr.listener = None
-        if call.listener is not None:
-            listener = call.listener
-            stdout.listener = lambda view: listener("stdout", view)
-            stderr.listener = lambda view: listener("stderr", view)
         files: list[int] = []
         try:
-            endpoints = Endpoints(stdout.pipe.path, None if call.merge_stderr else stderr.pipe.path)
-            if call.input:
-                path, fd = self._pipes.file(call.input)
-                files.append(fd)
-                endpoints = Endpoints(endpoints.stdout, endpoints.stderr, path)
-            path = None
-            if len(call.text) > live.machine.dialect.longest_inline:
-                path, fd = self._pipes.file(call.text)
-                files.append(fd)
-            line = live.machine.begin(Call(call.text, endpoints, path, self._exit_code))
+            line = live.machine.begin(prepare_call(live, self._pipes, call, self._exit_code, files))
             self._containment.command_starts()
             turn = Turn(live, line, call.timeout, self._settings.grace)
             yield turn
@@ -309,32 +241,6 @@ class PersistentSession(Session):
             self._workdir = _real_directory(live) if pending[0] is None else pending[0]
 
     # -- what it left behind ---------------------------------------------------------------------------
-
-    def _leave_behind(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
-        held = not (turn.stdout.ended and turn.stderr.ended)
-        left = self._containment.left_behind(live.process.pid, shell_alive=not turn.ended)
-        if not held and not left:
-            return
-        group = self._containment.set_aside(live.process.pid) if left else None
-        if group is None and not held:
-            return
-        outcome.snapshot(turn)
-        job = Job(live.give_up_captures() if held else None, group)
-        turn.stdout.buffer.clear()
-        turn.stderr.buffer.clear()
-        if len(self._attendant.jobs()) >= MAX_JOBS:
-            job.kill()
-            outcome.notes.append(
-                f"{MAX_JOBS} background jobs are running, which is the limit, so this one was stopped. "
-                "End others first (kill PID), or wait for them."
-            )
-        elif not job.pids:
-            outcome.notes.append(
-                "The shell keeps a descriptor of this command's output open (exec N>&1). What is written to it "
-                "later is not shown in later results; exec N>&- closes it."
-            )
-        outcome.background = (BackgroundJob(job, self._settings.grace),)
-        self._attendant.attend(job)
 
     def _bury(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         """Account for the end of the shell: what is kept of its state, and what the caller must be told."""
@@ -417,7 +323,7 @@ class PersistentSession(Session):
 
     def _take_idle_checkpoint(self) -> None:
         """Called in the attendant's thread."""
-        if self._stop_requested or not self._turnstile.try_enter():
+        if self._stop.for_good or not self._turnstile.try_enter():
             return
         try:
             drive_blocking(self._print_state())
@@ -441,7 +347,7 @@ class PersistentSession(Session):
         with self._mutex:
             if self._live is live:
                 self._live = None
-        live.close()
+        self._starter.release(live)
 
 
 class Checkpointing(Exchange):
@@ -473,13 +379,3 @@ def _agreed(reported: bytes, actual: bytes | None, pid: int) -> bytes:
     except OSError:
         pass
     return reported if actual.endswith(b" (deleted)") and reported else actual
-
-
-def _wait_for_end(live: LiveShell) -> None:
-    """Wait until a shell that has been killed is gone: the kernel takes microseconds, a stuck device for ever."""
-    import select
-
-    waiting = select.poll()
-    waiting.register(live.process.exited, select.POLLIN)
-    waiting.poll(1000)
-    live.process.exit_code()

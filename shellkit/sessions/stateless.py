@@ -1,4 +1,145 @@
-"""A session that gives every command a fresh shell (placeholder until written)."""
-from .base import Session
-class StatelessSession(Session):  # type: ignore
-    pass
+"""A session that gives every command a fresh shell, mostly one that was started ahead.
+
+Nothing persists but background jobs, which belong to the session. The shell ends with its command: its exit
+status is the result, and an EXIT trap of the user's writes to the command's output.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+
+
+from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
+from ..process import reaper
+from ..process.pipes import pipe_source
+from ..process.tree import Containment, containment
+from ..result import ShellResult
+from .attendant import Attendant
+from .base import RunCall, Session, SessionSettings
+from .drive import Procedure
+from .ending import Farewell
+from .exchange import Exchange
+from .leftovers import set_aside
+from .live import LiveShell
+from .outcome import Outcome, build_result
+from .preparing import prepare_call, run_startup_commands
+from .starting import Starter
+from .stop import StopRequest
+from .turn import LastTurn
+from .turnstile import Turnstile
+
+__all__ = ["StatelessSession"]
+
+
+class StatelessSession(Session):
+    """Run every command in a shell of its own.
+
+    Args:
+        settings: how to start and run shells.
+        turnstile: lets one procedure through at a time; unused here, since nothing happens between commands.
+    """
+
+    def __init__(self, settings: SessionSettings, turnstile: Turnstile) -> None:
+        self._settings = settings
+        self._cookie = secrets.token_hex(8)
+        self._stop = StopRequest()
+        self._containment: Containment = containment(self._cookie)
+        self._pipes = pipe_source()
+        self._attendant = Attendant(lambda: None)
+        self._starter = Starter(
+            settings, self._containment, self._pipes, self._attendant, self._stop, self._cookie, keeps_state=False
+        )
+        self._live: LiveShell | None = None
+        self._finished = False
+        self._mutex = threading.Lock()
+
+    @property
+    def containment(self) -> Containment:
+        """The processes of the session."""
+        return self._containment
+
+    def start(self) -> Procedure[None]:
+        # Asking for a shell and giving it back as the spare would save nothing; a failure must show, though.
+        live = yield from self._starter.open(self._settings.workdir)
+        self._starter.keep(live, self._settings.workdir)
+
+    def run(self, call: RunCall) -> Procedure[ShellResult]:
+        self._stop.procedure_starts()
+        outcome = Outcome(call)
+        live = yield from self._starter.open(self._settings.workdir)
+        self._live = live
+        try:
+            yield from run_startup_commands(live, self._settings, self._containment, outcome.notes)
+            yield from self._arrange(live, call)
+            turn = yield from self._take_turn(live, call)
+            outcome.take(turn)
+            set_aside(live, turn, outcome, self._containment, self._attendant, self._settings.grace)
+        finally:
+            self._live = None
+            self._starter.discard(live)
+            # Not earlier: starting it beside the command would slow the command down by as much as it saves.
+            self._starter.prepare(self._settings.workdir)
+        outcome.workdir = call.workdir or self._settings.workdir
+        result = build_result(outcome, turn)
+        if self._stop.for_good:
+            raise ExecutorClosed("the executor was closed while the command ran", result)
+        return result
+
+    def restart(self) -> Procedure[None]:
+        yield from self.start()
+
+    def finish(self) -> Procedure[None]:
+        if not self._finished:
+            self._starter.close()
+            yield Farewell(None, self._containment, self._settings.grace, everything=True)
+            self.abandon()
+
+    def abandon(self) -> None:
+        with self._mutex:
+            if self._finished:
+                return
+            self._finished = True
+        self._containment.kill_everything()
+        live, self._live = self._live, None
+        if live is not None:
+            self._starter.discard(live)
+        self._starter.close()
+        self._attendant.stop()
+        self._starter.close()  # one that was being made when the attendant was told to stop
+        self._containment.close()
+        reaper.unwatch(self._cookie)
+        self._pipes.close()
+        self._stop.close()
+
+    def request_stop(self, *, for_good: bool) -> None:
+        self._stop.request(for_good=for_good)
+
+    # -- one command -----------------------------------------------------------------------------------
+
+    def _arrange(self, live: LiveShell, call: RunCall) -> Procedure[None]:
+        if call.workdir is None and not call.env:
+            return
+        dialect, link = live.machine.dialect, live.machine.link
+        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)))
+        yield exchange
+        if exchange.finished is None or exchange.finished.exit_code != 0:
+            if call.workdir is not None:
+                raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(call.workdir)}; nothing ran")
+            raise SpawnError("the shell refused the variables of env for this command, which did not run")
+
+    def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[LastTurn]:
+        files: list[int] = []
+        try:
+            line = live.machine.begin_last(prepare_call(live, self._pipes, call, 0, files))
+            self._containment.command_starts()
+            turn = LastTurn(live, line, call.timeout, self._settings.grace)
+            live.end_input()
+            yield turn
+        finally:
+            for fd in files:
+                os.close(fd)
+        return turn
+
+

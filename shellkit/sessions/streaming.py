@@ -96,7 +96,7 @@ def stream_blocking(session: Session, call: RunCall, callback: Callback) -> Shel
                 break
         except BaseException as error:  # noqa: BLE001  (raised below, when the command has ended)
             interrupted = error
-            session.interrupt_command()
+            session.request_stop(for_good=False)
     worker.join()
     if interrupted is not None:
         raise interrupted
@@ -119,7 +119,7 @@ async def stream_async(session: Session, call: RunCall, callback: Callback) -> S
             over = chunks.deliver(callback, wait=False)
         except asyncio.CancelledError as error:
             cancelled = error
-            session.interrupt_command()
+            session.request_stop(for_good=False)
     worker.join()
     if cancelled is not None:
         raise cancelled

@@ -1,0 +1,64 @@
+"""What a command prints goes to our own stdout and stderr while it runs; what shellkit has to say, to stderr.
+
+Used by `run` and `repl`. It writes to the descriptors themselves: Python's streams would translate line ends,
+refuse what the locale cannot encode, and complain about a closed pipe once more when the interpreter ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+
+from ..result import ShellResult
+from ..sessions.base import StreamName
+
+__all__ = ["OutputClosed", "LiveOutput", "note"]
+
+_DESCRIPTORS: dict[StreamName, int] = {"stdout": 1, "stderr": 2}
+
+
+class OutputClosed(BaseException):
+    """Nobody reads our output any more. Not an `Exception`: the session logs those of a callback and goes on."""
+
+
+class LiveOutput:
+    """An `on_output` callback that passes text on.
+
+    Attributes:
+        unfinished: whether the last thing that went to stdout did not end a line.
+    """
+
+    def __init__(self) -> None:
+        self.unfinished = False
+
+    def __call__(self, stream: StreamName, text: str) -> None:
+        self.unfinished = not text.endswith("\n")
+        write(_DESCRIPTORS[stream], text)
+
+
+def write(fd: int, text: str) -> None:
+    """Write all of `text`.
+
+    Raises:
+        OutputClosed: the other end is closed.
+    """
+    view = memoryview(text.encode("utf-8", "replace"))
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except BrokenPipeError:
+        raise OutputClosed from None
+
+
+def note(text: str) -> None:
+    """Say something about the session, as opposed to what a command printed."""
+    with contextlib.suppress(OutputClosed, OSError):  # who closed stderr does not want to know
+        write(2, f"shellkit: note: {' '.join(text.split())}\n")
+
+
+def notes_of(result: ShellResult) -> Iterable[str]:
+    """Return what a person must be told about a result whose output has been seen."""
+    yield from result.notes
+    if result.exit_code is None:
+        yield "the command did not run, or its exit code is unknown"

@@ -1,0 +1,156 @@
+"""`shellkit repl`: talk to a session line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+
+from ..errors import ShellkitError
+from ..executors.blocking import BlockingExecutor
+from .options import FAILED, INTERRUPTED, SessionOptions, open_session, session_options, told
+from .output import LiveOutput, OutputClosed, note, notes_of, write
+
+__all__ = ["repl"]
+
+_HISTORY_LINES = 10_000
+
+
+@click.command()
+@session_options
+def repl(mode: str, shell: str | None, workdir: str | None, confinement: str | None, timeout: float | None) -> None:
+    """Talk to a session, a line at a time.
+
+    A line is a command; one that ends in \\ goes on in the next. Ctrl-C interrupts the running command and not the
+    session, Ctrl-D leaves. `exit` ends only the shell: the next command finds its state again. The prompt shows the
+    working directory and the last exit code, which is also the exit code of the repl.
+
+    Without a terminal the lines of stdin are run one after another.
+    """
+    options = SessionOptions(mode, shell, workdir, confinement, timeout)
+    talks = sys.stdin.isatty()
+    with told():
+        try:
+            with open_session(options) as session, _history(talks):
+                code = _Conversation(session, talks).hold()
+        except OutputClosed:
+            code = FAILED
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+    sys.exit(code)
+
+
+class _Conversation:
+    """Reads lines and runs them.
+
+    Args:
+        session: where commands run.
+        talks: whether a person sits at a terminal.
+    """
+
+    def __init__(self, session: BlockingExecutor, talks: bool) -> None:
+        self._session = session
+        self._talks = talks
+        self._exit_code = 0
+        self._workdir: str | None = None
+
+    def hold(self) -> int:
+        """Go on until the end of the input; return the last exit code."""
+        self._workdir = self._session.run("").workdir
+        while True:
+            try:
+                command = self._read_command()
+            except KeyboardInterrupt:
+                if not self._talks:
+                    raise
+                write(1, "\n")
+                continue
+            if command is None:
+                if self._talks:
+                    write(1, "\n")
+                return self._exit_code
+            if command.strip():
+                self._run(command)
+
+    def _read_command(self) -> str | None:
+        lines: list[str] = []
+        while True:
+            line = self._read_line("> " if lines else self._prompt())
+            if line is None:
+                return "\n".join(lines) if lines else None
+            lines.append(line)
+            # An escaped backslash at the end does not continue the line.
+            if (len(line) - len(line.rstrip("\\"))) % 2 == 0:
+                return "\n".join(lines)
+
+    def _read_line(self, prompt: str) -> str | None:
+        if self._talks:
+            try:
+                return input(prompt)
+            except EOFError:
+                return None
+        # Bytes that are no UTF-8 become surrogates, which `run` refuses by name.
+        line = sys.stdin.buffer.readline().decode("utf-8", "surrogateescape")
+        return line.removesuffix("\n") if line else None
+
+    def _prompt(self) -> str:
+        where = self._workdir or "?"
+        home = os.environ.get("HOME", "")
+        if home not in ("", "/") and (where == home or where.startswith(home + "/")):
+            where = "~" + where[len(home) :]
+        return f"{where} [{self._exit_code}] $ "
+
+    def _run(self, command: str) -> None:
+        live = LiveOutput()
+        try:
+            result = self._session.run(command, on_output=live)
+        except KeyboardInterrupt:
+            self._exit_code = INTERRUPTED
+            if self._talks and live.unfinished:
+                write(1, "\n")
+            note("interrupted; the rest of the command did not run, the session goes on")
+            return
+        except ShellkitError as error:  # a NUL in the line, no room for a new shell; nothing ran
+            self._exit_code = FAILED
+            note(str(error))
+            return
+        self._exit_code = FAILED if result.exit_code is None else result.exit_code
+        self._workdir = result.workdir
+        if self._talks and live.unfinished:
+            write(1, "\n")
+        for text in notes_of(result):
+            note(text)
+        for job in result.background:
+            if job.running:
+                note(f"runs in the background: {', '.join(map(str, job.pids))}; it ends with the repl")
+
+
+@contextlib.contextmanager
+def _history(talks: bool) -> Iterator[None]:
+    """Line editing, and the lines of earlier conversations."""
+    if not talks:
+        yield
+        return
+    try:
+        import readline
+    except ImportError:  # a Python built without it: `input` reads plain lines
+        yield
+        return
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    path = os.path.join(state, "shellkit", "history")
+    readline.set_history_length(_HISTORY_LINES)
+    readline.set_auto_history(True)
+    with contextlib.suppress(OSError):  # the first time
+        readline.read_history_file(path)
+    try:
+        yield
+    finally:
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            readline.write_history_file(path)
+        except OSError as error:
+            note(f"history not kept in {path}: {error.strerror}")

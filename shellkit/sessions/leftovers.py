@@ -1,0 +1,47 @@
+"""See what a finished command left behind, and make a background job of it (contract I)."""
+
+from __future__ import annotations
+
+from ..process.tree import Containment
+from .attendant import Attendant
+from .jobs import BackgroundJob, Job
+from .live import LiveShell
+from .outcome import Outcome
+from .turn import Turn
+
+__all__ = ["MAX_JOBS", "set_aside"]
+
+#: Background jobs that a session keeps (contract I3).
+MAX_JOBS = 64
+
+
+def set_aside(
+    live: LiveShell, turn: Turn, outcome: Outcome, containment: Containment, attendant: Attendant, grace: float
+) -> None:
+    """Hand what the command left running, and the pipes that are still held, over to the attendant."""
+    held = not (turn.stdout.ended and turn.stderr.ended)
+    likely = b"&" in outcome.call.text
+    left = containment.left_behind(live.process.pid, shell_alive=not turn.ended, likely=likely)
+    if not held and not left:
+        return
+    group = containment.set_aside() if left else None
+    if group is None and not held:
+        return
+    outcome.snapshot(turn)
+    job = Job(live.give_up_captures() if held else None, group)
+    turn.stdout.buffer.clear()
+    turn.stderr.buffer.clear()
+    turn.stdout.listener = turn.stderr.listener = None
+    if job.pids and len(attendant.jobs()) >= MAX_JOBS:
+        job.kill()
+        outcome.notes.append(
+            f"{MAX_JOBS} background jobs are running, which is the limit, so this one was stopped. "
+            "End others first (kill PID), or wait for them."
+        )
+    elif not job.pids and not turn.ended:
+        outcome.notes.append(
+            "The shell keeps a descriptor of this command's output open (exec N>&1). What is written to it later "
+            "is not shown in later results; exec N>&- closes it."
+        )
+    outcome.background = (BackgroundJob(job, grace),)
+    attendant.attend(job)

@@ -1,0 +1,71 @@
+"""What both kinds of session do before a command: its endpoints and files, and a new shell's startup commands."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import attrs
+
+from ..errors import SpawnError
+from ..process.pipes import PipeSource
+from ..process.tree import Containment
+from ..protocol.base import Call
+from .base import RunCall, SessionSettings
+from .drive import Procedure
+from .live import LiveShell
+from .outcome import Outcome
+from .turn import Turn
+
+__all__ = ["prepare_call", "run_startup_commands"]
+
+
+def prepare_call(live: LiveShell, pipes: PipeSource, call: RunCall, exit_code: int, files: list[int]) -> Call:
+    """Give a command its pipes, its input and, if it is long, a file.
+
+    Args:
+        live: the shell that will run it.
+        pipes: where files come from.
+        call: the command.
+        exit_code: what `$?` shall be when it starts.
+        files: gets the descriptors of what was made; the caller closes them when the command has ended.
+    """
+    stdout, stderr = live.open_captures()
+    stdout.listener = stderr.listener = None
+    if call.listener is not None:
+        stdout.listener, stderr.listener = partial(call.listener, "stdout"), partial(call.listener, "stderr")
+    endpoints = live.endpoints(merge_stderr=call.merge_stderr)
+    if call.input:
+        endpoints = attrs.evolve(endpoints, stdin=_file(pipes, call.input, files))
+    path = _file(pipes, call.text, files) if len(call.text) > live.machine.dialect.longest_inline else None
+    return Call(call.text, endpoints, path, exit_code)
+
+
+def _file(pipes: PipeSource, content: bytes, files: list[int]) -> bytes:
+    path, fd = pipes.file(content)
+    files.append(fd)
+    return path
+
+
+def run_startup_commands(
+    live: LiveShell, settings: SessionSettings, containment: Containment, notes: list[str]
+) -> Procedure[None]:
+    """Run what every new shell runs first; one that fails is noted.
+
+    Raises:
+        SpawnError: one of them ended the shell.
+    """
+    for command in settings.startup_commands:
+        call = RunCall(command=command, text=command.encode(), timeout=settings.start_timeout)
+        stdout, stderr = live.open_captures()
+        containment.command_starts()
+        line = live.machine.begin(Call(call.text, live.endpoints(merge_stderr=False)))
+        turn = Turn(live, line, call.timeout, settings.grace)
+        yield turn
+        outcome = Outcome(call)
+        outcome.take(turn)
+        said = (stderr.buffer.text() or stdout.buffer.text()).strip()[-300:]
+        live.discard_output()
+        if turn.ended:
+            raise SpawnError(f"a startup command ended the shell (exit code {outcome.exit_code}): {command}; {said}")
+        if outcome.exit_code:
+            notes.append(f"Startup command failed with exit code {outcome.exit_code}: {command!r}. {said}".rstrip())

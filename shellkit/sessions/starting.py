@@ -1,0 +1,269 @@
+"""Start shells for one session, and keep one ready ahead of time where shells are used up (contract G5).
+
+Starting has three parts: the process, its prelude, and its place in the containment, which is the attendant's errand: nobody waits for it. A spare shell is
+used only while nothing but speed can tell it from a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import secrets
+import select
+import signal
+import threading
+import time
+from collections.abc import Iterable
+
+import attrs
+
+from ..errors import InvalidWorkdir, SpawnError
+from ..process import reaper
+from ..process.pipes import PipeSource
+from ..process.tree import Containment
+from ..protocol.base import Link
+from ..protocol.machine import Machine
+from .attendant import Attendant
+from .base import SessionSettings
+from .drive import Procedure, drive_blocking
+from .exchange import Exchange
+from .live import LiveShell
+from .stop import StopRequest
+
+__all__ = ["Starter", "wait_for_end"]
+
+#: Seconds after which a shell is put into the containment: one that is used up sooner is not worth the stall.
+ENTER_SECONDS = 0.05
+
+_LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
+
+
+@attrs.frozen
+class _Circumstances:
+    """What a child inherits: a spare shell that was started under others is no good."""
+
+    environment: dict[bytes, bytes]
+    umask: bytes
+    limits: tuple[tuple[int, int], ...]
+    workdir: tuple[int, int]
+
+
+class Starter:
+    """Starts the shells of one session.
+
+    Args:
+        settings: how.
+        containment: where they belong.
+        pipes: where their pipes come from.
+        attendant: does what may block.
+        stop: by which a session's procedure is called for attention; not owned.
+        cookie: the session's name in the environment.
+        keeps_state: whether the shells print their state when they end.
+    """
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        containment: Containment,
+        pipes: PipeSource,
+        attendant: Attendant,
+        stop: StopRequest,
+        cookie: str,
+        *,
+        keeps_state: bool,
+    ) -> None:
+        self._settings = settings
+        self._containment = containment
+        self._pipes = pipes
+        self._attendant = attendant
+        self._stop = stop
+        self._cookie = cookie
+        self._keeps_state = keeps_state
+        self._mutex = threading.Lock()
+        self._spare: tuple[_Circumstances, LiveShell] | None = None
+        self._preparing = False
+        self._closed = False
+
+    # -- for sessions ----------------------------------------------------------------------------------
+
+    def open(self, workdir: bytes) -> Procedure[LiveShell]:
+        """Return a shell that stands in `workdir` and is ready for its first line.
+
+        Raises:
+            SpawnError: there is no process to be had, or it does not behave like a shell.
+            InvalidWorkdir: the directory cannot be entered.
+        """
+        if self._preparing:
+            yield _Prepared(self._stop, self)
+        circumstances = self._circumstances(workdir)
+        spare = self._take_spare()
+        if spare is not None:
+            if spare[0] == circumstances and spare[1].process.exit_code() is None:
+                return spare[1]
+            self.discard(spare[1])
+        live = yield from self._start(circumstances.environment, workdir)
+        self._take_in(live)
+        return live
+
+    def prepare(self, workdir: bytes) -> None:
+        """Have a spare shell ready for the next `open`, made in the attendant's thread."""
+        with self._mutex:
+            if self._preparing or self._spare is not None or self._closed:
+                return
+            self._preparing = True
+        self._attendant.run(lambda: self._make_spare(workdir))
+
+    def keep(self, live: LiveShell, workdir: bytes) -> None:
+        """Keep an unused shell as the spare one."""
+        with self._mutex:
+            if self._spare is None and not self._closed:
+                self._spare = (self._circumstances(workdir), live)
+                return
+        self.discard(live)
+
+    def discard(self, live: LiveShell) -> None:
+        """Kill a shell and give everything back."""
+        live.process.kill_shell()
+        wait_for_end(live)
+        self.release(live)
+
+    def release(self, live: LiveShell) -> None:
+        """Give everything of a shell that has ended back."""
+        self._containment.leave(live.process.pid)
+        live.close()
+
+    def close(self) -> None:
+        """End the spare shell; idempotent."""
+        with self._mutex:
+            self._closed = True
+        spare = self._take_spare()
+        if spare is not None:
+            self.discard(spare[1])
+
+    @property
+    def preparing(self) -> bool:
+        """Whether a spare shell is being made at this moment."""
+        return self._preparing
+
+    # -- starting --------------------------------------------------------------------------------------
+
+    def _start(self, environment: dict[bytes, bytes], workdir: bytes) -> Procedure[LiveShell]:
+        live = self._spawn(environment)
+        try:
+            hello = Exchange(live, live.machine.start(workdir), self._settings.start_timeout)
+            yield hello
+        except BaseException:
+            self.discard(live)
+            raise
+        if hello.ended or hello.finished is None:
+            self.discard(live)
+            raise SpawnError(self._why_no_start(hello))
+        if hello.finished.exit_code:
+            self.discard(live)
+            raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(workdir)}; name another workdir")
+        reaper.watch(self._cookie, live.process.pid, self._containment.path)
+        return live
+
+    def _spawn(self, environment: dict[bytes, bytes]) -> LiveShell:
+        settings = self._settings
+        process = settings.spawn(environment, self._pipes, self._containment)
+        self._containment.announce(process.pid)
+        number = int(getattr(signal, settings.dialect.interrupt_signal))
+        token = secrets.token_hex(12).encode()
+        link = Link(token, process.control.path, number, keeps_state=self._keeps_state)
+        machine = Machine(settings.dialect, link)
+        return LiveShell(process, machine, self._pipes, settings.max_output_bytes, self._stop)
+
+    def _why_no_start(self, hello: Exchange) -> str:
+        name = self._settings.shell_name
+        remedy = "name another one with shell=... (bash, sh, zsh, ksh, mksh or busybox)"
+        if hello.stopped and not hello.lost:
+            return f"starting the shell {name} was given up"
+        if hello.lost or hello.expired:
+            limit = f" within {self._settings.start_timeout:g} s" if hello.expired else ""
+            return f"shell did not answer{limit}: {name} does not behave like a shell that reads commands; {remedy}"
+        return f"shell exited during start: {name} ended with exit code {hello.exit_code}; {remedy}"
+
+    # -- the spare -------------------------------------------------------------------------------------
+
+    def _make_spare(self, workdir: bytes) -> None:
+        """Called in the attendant's thread."""
+        live = None
+        try:
+            circumstances = self._circumstances(workdir)
+            live = drive_blocking(self._start(circumstances.environment, workdir))
+        except (SpawnError, OSError):
+            return  # the next `open` tries again, and tells whoever called it
+        finally:
+            with self._mutex:
+                if live is not None and not self._closed:
+                    self._spare = (circumstances, live)
+                self._preparing = False
+            self._stop.notify()
+        self._take_in(live)
+
+    def _take_in(self, live: LiveShell) -> None:
+        pid = live.process.pid
+        self._attendant.run(lambda: self._containment.enter(pid), after=ENTER_SECONDS)
+
+    def _take_spare(self) -> tuple[_Circumstances, LiveShell] | None:
+        with self._mutex:
+            spare, self._spare = self._spare, None
+            return spare
+
+    def _circumstances(self, workdir: bytes) -> _Circumstances:
+        environment = {**self._settings.environment(), b"SHELLKIT_SESSION": self._cookie.encode()}
+        try:
+            status = os.stat(workdir)
+        except OSError:
+            raise InvalidWorkdir(
+                f"working directory does not exist: {os.fsdecode(workdir)}; create it or name another"
+            ) from None
+        limits = tuple(resource.getrlimit(limit) for limit in _LIMITS)
+        return _Circumstances(environment, _umask(), limits, (status.st_dev, status.st_ino))
+
+
+class _Prepared(Exchange):
+    """Wait until the spare shell that is being made is there."""
+
+    def __init__(self, stop: StopRequest, starter: Starter) -> None:
+        self._starter = starter
+        self._poller = select.epoll()
+        self._poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
+        self.more = False
+
+    @property
+    def poller(self) -> select.epoll:
+        return self._poller
+
+    @property
+    def deadline(self) -> float:
+        return time.monotonic() + 1.0
+
+    def step_while_quick(self) -> bool:
+        return False
+
+    def step(self, ready: Iterable[tuple[int, int]]) -> bool:
+        if self._starter.preparing:
+            return False
+        self._poller.close()
+        return True
+
+    def stop(self) -> None:
+        """Making a spare cannot be given up; it is bounded by the start time-out."""
+
+
+def wait_for_end(live: LiveShell) -> None:
+    """Wait until a shell that has been killed is gone: the kernel takes microseconds, a stuck device for ever."""
+    waiting = select.poll()
+    waiting.register(live.process.exited, select.POLLIN)
+    waiting.poll(1000)
+    live.process.exit_code()
+
+
+def _umask() -> bytes:
+    # Reading it with umask(2) would change it for a moment, in every thread (proc(5), /proc/PID/status).
+    with open("/proc/self/status", "rb", buffering=0) as file:
+        status = file.read(4096)
+    at = status.find(b"Umask:")
+    return status[at : status.find(b"\n", at)]
