@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from shellkit import Executor, LocalExecutor, SpawnError
-from shellkit.testing import Await, Exit, ExecutorContract, Expect, Hang, Report, ScriptedExecutor
+pytest.register_assert_rewrite("shellkit.testing.contract")
+
+from shellkit import Executor, LocalExecutor, SpawnError  # noqa: E402  (after the line above, which it is for)
+from shellkit.testing import (  # noqa: E402  (as above)
+    Await,
+    ExecutorContract,
+    Exit,
+    Expect,
+    Hang,
+    Report,
+    ScriptedExecutor,
+)
 
 #: What a shell does first: it reads the prelude, and reports that it is ready.
 HELLO = (Expect(rb"__skt \"\$\?\"\n"), Report())
@@ -42,7 +52,7 @@ def test_report_in_pieces(chunk: int) -> None:
 def test_shell_that_never_answers() -> None:
     """A shell that does not report at the start is a SpawnError within `start_timeout`, and is not left behind."""
     executor = ScriptedExecutor((Expect(rb"\n"), Hang()), start_timeout=0.1)
-    with pytest.raises(SpawnError, match="did not answer within 0.1 s"):
+    with pytest.raises(SpawnError, match=r"did not answer within 0\.1 s"):
         executor.sync().start()
     executor.sync().close()
     assert "kill" in executor.processes[0].signals

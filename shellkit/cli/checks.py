@@ -12,7 +12,7 @@ import secrets
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import attrs
@@ -142,7 +142,7 @@ def _where(name: str) -> str | None:
 
 def _try_shell(name: str, path: str) -> Check:
     try:
-        with LocalExecutor(shell=[path], timeout=10.0, start_timeout=5.0).sync() as session:
+        with LocalExecutor(shell=[path], timeout=10.0, start_timeout=5.0).sync() as session:  # noqa: S604  (its purpose)
             ask = f"{shlex.quote(path)} --help 2>&1" if name == "busybox" else _VERSIONS
             version = _version(session.run(ask).stdout)
             kept = session.run("a=1").ok and session.run('test "$a" = 1').ok
@@ -199,8 +199,7 @@ def _containment() -> Check:
     )
 
 
-def _tries(name: str, open_it: object, remedy: str) -> Check:
-    assert callable(open_it)
+def _tries(name: str, open_it: Callable[[], int], remedy: str) -> Check:
     try:
         os.close(open_it())
     except (OSError, AttributeError) as error:

@@ -124,7 +124,7 @@ def demo(shell: str | None) -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]  # else Python flushes it once more, and complains
+        sys.stdout = None  # else Python flushes it once more, and complains
         sys.exit(FAILED)
     console.print(f"\ndemo: {kept} of {len(STEPS)} as promised", style="bold")
     sys.exit(0 if kept == len(STEPS) else FAILED)
@@ -200,6 +200,6 @@ def _excerpt(result: ShellResult) -> list[str]:
     lines = (result.stdout + result.stderr).splitlines()
     if len(lines) <= _SHOWN:
         return [line[:200] for line in lines]
-    middle = [line for line in lines if line.startswith("[") and "left out" in line or "omitted" in line][:1]
+    middle = [line for line in lines if line.startswith("[... ")][:1]
     half = _SHOWN // 2
     return [*lines[:half], *(middle or ["..."]), *lines[-half:]]

@@ -38,7 +38,7 @@ def doctor(as_json: bool) -> None:
         else:
             _show(checks, works)
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]  # else Python flushes it once more, and complains
+        sys.stdout = None  # else Python flushes it once more, and complains
     sys.exit(0 if works else 1)
 
 

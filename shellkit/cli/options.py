@@ -82,9 +82,11 @@ def told() -> Iterator[None]:
 
 def refusal(error: Exception) -> click.ClickException:
     """Return what click shows as one line, with exit code 2."""
-    failure = click.ClickException(" ".join(str(error).split()))
-    failure.exit_code = USAGE
-    return failure
+    return _Refusal(" ".join(str(error).split()))
+
+
+class _Refusal(click.ClickException):
+    exit_code = USAGE
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ..result import ShellResult
 from ..sessions.base import StreamName
 
-__all__ = ["OutputClosed", "LiveOutput", "note"]
+__all__ = ["LiveOutput", "OutputClosed", "note", "notes_of", "write"]
 
 _DESCRIPTORS: dict[StreamName, int] = {"stdout": 1, "stderr": 2}
 

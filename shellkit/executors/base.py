@@ -18,7 +18,7 @@ from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable
 from ..policy.confinement import Confinement
 from ..result import ShellResult
 from ..sessions.base import RunCall, Session, StreamName
-from ..sessions.drive import drive_async, drive_blocking
+from ..sessions.drive import drive_async
 from ..sessions.streaming import stream_async
 from ..sessions.turnstile import Turnstile
 from . import options
@@ -83,7 +83,7 @@ class Executor(ABC):
         self,
         command: str,
         *,
-        timeout: float | None | Unset = UNSET,
+        timeout: float | Unset | None = UNSET,
         workdir: str | os.PathLike[str] | None = None,
         env: Mapping[str, str | None] | None = None,
         input: str | bytes | None = None,  # noqa: A002  (the contract's name, as in `subprocess.run`)

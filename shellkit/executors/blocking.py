@@ -35,7 +35,7 @@ class BlockingExecutor:
         self,
         command: str,
         *,
-        timeout: float | None | Unset = UNSET,
+        timeout: float | Unset | None = UNSET,
         workdir: str | os.PathLike[str] | None = None,
         env: Mapping[str, str | None] | None = None,
         input: str | bytes | None = None,  # noqa: A002  (as in `Executor.run`)
@@ -60,7 +60,7 @@ class BlockingExecutor:
         return result
 
     def run_into(
-        self, command: str, listener: Callable[[StreamName, bytes], object], *, timeout: float | None | Unset = UNSET
+        self, command: str, listener: Callable[[StreamName, bytes], object], *, timeout: float | Unset | None = UNSET
     ) -> ShellResult:
         """Run one command and give its raw output to `listener` as it comes; the command waits for a slow one.
 

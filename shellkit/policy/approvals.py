@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 - a long list of words is read more easily as text
 """Approvals as values: what a person is asked, what they answered, what may be remembered, and what runs only once.
 
 The gate of the tool makes a request, an approver answers it with a decision. Nothing here asks anybody. A request
@@ -9,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
 import unicodedata
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import attrs
@@ -36,39 +37,42 @@ Scope = Literal["once", "session", "prefix"]
 DISPLAY_LIMIT = 4000  # characters: what fits on a few screens; more than this is said, not shown
 
 _MAY_NOT_BE_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
+_MAY_BE_ESCAPED = re.compile(r"[^\n\t -~]")
 _LONG_RUNS = re.compile(r"\n{4,}| {24,}|\t{6,}")
 
 # No prefix is offered for what runs anything (interpreters, wrappers, package managers, remote shells), nor for
 # what destroys: "always" is answered once, and these words say nothing about the next command.
 _NEVER_OFFERED = frozenset(
-    "ash awk bash batch at bun bunx busybox bwrap cargo chmod chown chroot cmd command composer crontab csh curl dash "
-    "dd deno docker doas emacs env eval exec expect fd fdfind find fish flock gawk gdb gem git go gradle irb java "
-    "julia kill killall kubectl ksh lua make mawk mkfs mksh mount mvn mysql nawk nc ncat nerdctl nice node nodejs nohup "
-    "npm npx nsenter osascript parallel perl php pip pip3 pipx pkexec pkill pnpm podman poetry powershell psql pwsh pypy "
-    "python reboot rm rmdir rsync ruby rust-script scp screen script sed setsid sh shred shutdown socat source ssh "
-    "start-stop-daemon stdbuf strace su sudo systemctl systemd-run tar taskset tclsh tee time timeout tmux toybox truncate "
-    "unshare uv uvx vim vi watch wget xargs yarn zsh . builtin ionice nvim ed ex less more man sqlite3".split()
+    "ash awk bash batch at bun bunx busybox bwrap cargo chmod chown chroot cmd command composer crontab csh curl "
+    "dash dd deno docker doas emacs env eval exec expect fd fdfind find fish flock gawk gdb gem git go gradle irb "
+    "java julia kill killall kubectl ksh lua make mawk mkfs mksh mount mvn mysql nawk nc ncat nerdctl nice node "
+    "nodejs nohup npm npx nsenter osascript parallel perl php pip pip3 pipx pkexec pkill pnpm podman poetry "
+    "powershell psql pwsh pypy python reboot rm rmdir rsync ruby rust-script scp screen script sed setsid sh "
+    "shred shutdown socat source ssh start-stop-daemon stdbuf strace su sudo systemctl systemd-run tar taskset "
+    "tclsh tee time timeout tmux toybox truncate unshare uv uvx vim vi watch wget xargs yarn zsh . builtin ionice "
+    "nvim ed ex less more man sqlite3".split()
 )
 # Programs whose second word says what they do: the prefix has two words. What runs code of the project (`npm run`,
 # `cargo test`, `go run`, `git -c`) is not among the second words.
 _SUBCOMMANDS = {
-    "git": frozenset("add blame branch checkout cherry-pick commit diff fetch log merge mv pull push reset restore revert "
-                     "show stash status switch tag worktree".split()),
+    "git": frozenset(
+        "add blame branch checkout cherry-pick commit diff fetch log merge mv pull push reset restore revert "
+        "show stash status switch tag worktree".split()
+    ),
     "npm": frozenset("ls outdated view audit".split()),
     "pip": frozenset("list show freeze check".split()),
     "pip3": frozenset("list show freeze check".split()),
     "docker": frozenset("images inspect logs ps version".split()),
     "podman": frozenset("images inspect logs ps version".split()),
     "systemctl": frozenset("status list-units".split()),
-}  # fmt: skip
+}
 # Options of git that run a program or write elsewhere: a command with one is asked about, whatever was remembered.
 _GIT_RUNS = ("--upload-pack", "--receive-pack", "--exec", "--output", "--ext-diff", "--textconv", "-O")
 
 
 def canonical_command(command: str, dialect: str = "bash") -> str:
     """Return the command as memory keeps it: one simple command in one spelling, anything else as it is written."""
-    simple = parse(command, dialect).simple
-    return shlex.join(simple) if simple else normalise(command).strip(" \t\n")
+    return parse(command, dialect).canonical
 
 
 def displayed(command: str, limit: int = DISPLAY_LIMIT) -> str:
@@ -79,17 +83,24 @@ def displayed(command: str, limit: int = DISPLAY_LIMIT) -> str:
     """
     if not command.strip():
         return f"(an empty command of {len(command)} characters)"
-    shown = "".join(_escaped(char) for char in normalise(command))
-    shown = _LONG_RUNS.sub(_counted, shown)
-    if len(shown) <= limit:
+    text, gap = normalise(command), ""
+    if len(text) > 16 * limit:  # of a huge text the middle is only counted, not read
+        gap = text[8 * limit : -8 * limit]
+        text = text[: 8 * limit] + "\0" + text[-8 * limit :]
+    shown = _LONG_RUNS.sub(_counted, _MAY_BE_ESCAPED.sub(_escaped, text))
+    if len(shown) <= limit and not gap:
         return shown
     head, tail = shown[: limit * 2 // 3], shown[-(limit // 3) :]
-    left = shown[len(head) : len(shown) - len(tail)]
-    return f"{head}\n[... {len(left):,} characters in {left.count(chr(10)):,} lines are left out here ...]\n{tail}"
+    if gap and len(shown) <= limit:
+        head, tail = shown.split("\\x00", 1)
+    left = shown[len(head) : max(len(head), len(shown) - len(tail))]
+    characters, lines = len(left) + len(gap), left.count("\n") + gap.count("\n")
+    return f"{head}\n[... {characters:,} characters in {lines:,} lines are left out here ...]\n{tail}"
 
 
-def _escaped(char: str) -> str:
-    if char in "\n\t " or unicodedata.category(char) not in _MAY_NOT_BE_SHOWN:
+def _escaped(found: re.Match[str]) -> str:
+    char = found[0]
+    if unicodedata.category(char) not in _MAY_NOT_BE_SHOWN:
         return char
     point = ord(char)
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
@@ -142,9 +153,27 @@ class ApprovalRequest:
     judgement: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, id: str, command: str, *, dialect: str = "bash", **fields: Any) -> ApprovalRequest:  # noqa: A002 - it is the field's name
-        """Return the request for `command`, with its canonical form."""
-        return cls(id=id, command=command, canonical=canonical_command(command, dialect), **fields)
+    def of(
+        cls,
+        id: str,  # noqa: A002 - it is the field's name
+        command: str,
+        judgement: Judgement | None = None,
+        *,
+        dialect: str = "bash",
+        **fields: Any,
+    ) -> ApprovalRequest:
+        """Return the request for `command`, with its canonical form and the summary of the policy's judgement.
+
+        Args:
+            id: see the class.
+            command: the exact text that will run.
+            judgement: the policy's judgement of it, if there is a policy.
+            dialect: the shell's dialect.
+            fields: `workdir`, `shell`, `isolation`, `reason`.
+        """
+        canonical = (judgement.canonical if judgement else "") or canonical_command(command, dialect)
+        told = summary(judgement) if judgement else None
+        return cls(id=id, command=command, canonical=canonical, judgement=told, **fields)
 
     @property
     def display(self) -> str:
@@ -183,6 +212,10 @@ class ApprovalRequest:
         return request
 
 
+def _words(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else tuple(value)  # JSON brings a list
+
+
 @attrs.frozen(kw_only=True)
 class Decision:
     """The answer to a request.
@@ -200,10 +233,7 @@ class Decision:
     reason: str = ""
     scope: Scope = attrs.field(default="once", validator=attrs.validators.in_(("once", "session", "prefix")))
     command: str | None = None
-    prefix: tuple[str, ...] | None = attrs.field(
-        default=None,
-        converter=attrs.converters.optional(tuple),  # JSON brings a list
-    )
+    prefix: tuple[str, ...] | None = attrs.field(default=None, converter=_words)
 
     def __attrs_post_init__(self) -> None:
         if self.scope == "prefix" and not self.prefix:
@@ -211,7 +241,7 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return attrs.asdict(self, retain_collection_types=False)
+        return attrs.asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Decision:

@@ -139,10 +139,12 @@ class Judgement:
     Attributes:
         verdict: the strictest of all findings.
         findings: one for each segment, in the order of the text.
+        canonical: the command in the one spelling that approvals are remembered by, or "" if the policy made none.
     """
 
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
+    canonical: str = ""
 
     @property
     def segments(self) -> tuple[Segment, ...]:

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 - a long list of words is read more easily as text
 """Builtins and programs that change what later words mean, or run text that is not there to be read.
 
 `started.look` asks about each command. In a session that lives on, such a change would reach every later
@@ -62,13 +63,15 @@ def _declare(arguments: tuple[Word, ...]) -> str:
     return ""
 
 
-def _plain_names(what: str, valued: str = "") -> _Check:
+def _plain_names(what: str, flags: str, valued: str = "") -> _Check:
+    """Return a check that nothing but options of these letters and plain names of variables follows."""
+
     def check(arguments: tuple[Word, ...]) -> str:
         value_follows = False
         for word in arguments:
             if value_follows:
                 value_follows = False
-            elif word.known and re.match(r"-[A-Za-z]+\Z", word.text):
+            elif word.known and re.fullmatch(rf"-[{flags}{valued}]+", word.text):
                 value_follows = word.text[-1] in valued
             elif not word.known or not is_plain_assignment(word.text):
                 return what
@@ -87,6 +90,12 @@ def _printf(arguments: tuple[Word, ...]) -> str:
 def _test(arguments: tuple[Word, ...]) -> str:
     evaluates = any(word.text in {"-v", "-R"} for word in arguments)
     return "`test -v` evaluates the index of a variable" if evaluates else ""
+
+
+def _set(arguments: tuple[Word, ...]) -> str:
+    # `set -k` makes an assignment of any word with `=`, wherever it stands.
+    keyword = any(not word.known or re.match(r"-\w*k|keyword", word.text) for word in arguments)
+    return "`set -k` changes how later commands are read" if keyword else ""
 
 
 def _wait(arguments: tuple[Word, ...]) -> str:
@@ -110,12 +119,13 @@ _CHECKS: dict[str, _Check] = {
     "typeset": _declare,
     "local": _declare,
     "readonly": _declare,
-    "unset": _plain_names("what is unset may change what later commands run"),
-    "read": _plain_names("`read` assigns a name that may change what later commands run", valued="dinNptu"),
-    "mapfile": _plain_names("`mapfile` may call back commands", valued="dnOsu"),
-    "readarray": _plain_names("`readarray` may call back commands", valued="dnOsu"),
+    "unset": _plain_names("what is unset may change what later commands run", flags="fv"),
+    "read": _plain_names("`read` assigns a name that may change what later commands run", "aers", "dinNptu"),
+    "mapfile": _plain_names("`mapfile` may call back commands", "t", "dnOsu"),
+    "readarray": _plain_names("`readarray` may call back commands", "t", "dnOsu"),
     "getopts": _any_argument("`getopts` assigns a name"),
     "wait": _wait,
+    "set": _set,
     "printf": _printf,
     "test": _test,
     "emulate": _any_argument("`emulate` runs text"),

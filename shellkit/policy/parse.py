@@ -3,14 +3,15 @@
 `RulePolicy.judge` calls `parse`. It never raises over a text and never decides: what it does not understand is
 a segment that is OPAQUE, which no rule can allow. tree-sitter is imported when the first command is parsed.
 
-Limits, each ends in an OPAQUE segment (so: ask): `MAX_BYTES` of text (parsing 1 MB of short commands takes
-0.25 s, walking them 2 s; the limit keeps the worst case measured below 0.1 s), `MAX_NODES` of syntax tree,
-`MAX_HEREDOCS` (the grammar's scanner is quadratic in them: 3,000 take 37 ms), `MAX_NESTING` of texts in texts.
+Limits, each ends in an OPAQUE segment (so: ask): `MAX_BYTES` of text (1 MB of short commands takes 0.3 s
+to parse and more to walk; at the limit the worst text that was found, `[[ [[ [[ ...`, takes 0.2 s), `MAX_NODES` of
+syntax tree, `MAX_HEREDOCS` (the grammar's scanner is quadratic in them: 3,000 take 37 ms), `MAX_NESTING` of texts.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterator
 
@@ -32,6 +33,8 @@ _POSIX = frozenset(
     {"sh", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "lksh", "oksh", "pdksh", "posh", "yash", "hush"}
 )
 # Categories that print as nothing or as a blank, which the grammar may take for a blank while the shell does not.
+_JOINED = re.compile(r"[^ \t\n\\]\\\n[^ \t\n]")
+_UNUSUAL = re.compile(r"[^\n\t -~]")
 _STRANGE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 
 
@@ -50,6 +53,11 @@ class Parsed:
     segments: tuple[Segment, ...]
     too_large: bool = False
     simple: tuple[str, ...] | None = None
+
+    @property
+    def canonical(self) -> str:
+        """The text in one spelling: a simple command quoted anew, anything else as it is written."""
+        return shlex.join(self.simple) if self.simple else self.text.strip(" \t\n")
 
 
 def normalise(command: str) -> str:
@@ -106,13 +114,17 @@ class _Parser:
         if depth > MAX_NESTING:
             yield _opaque(text[:200], "commands are nested too deeply to be looked into")
             return
-        strange = sorted({char for char in text if not char.isprintable() or char > "~"} - {"\n", "\t"})
-        for char in strange:
+        for char in sorted(set(_UNUSUAL.findall(text))):
             if unicodedata.category(char) in _STRANGE:
                 yield _opaque(text[:200], f"the text holds the character U+{ord(char):04X}, which may hide something")
                 break
         if dialect not in _BASH | _POSIX:
             yield _opaque(text[:200], f"the dialect {dialect!r} is not looked into")
+        yield from self.walk(text, dialect, depth)
+        if _JOINED.search(text):  # `r\\<newline>m` is rm, which the grammar does not see
+            yield from self.walk(text.replace("\\\n", ""), dialect, depth)
+
+    def walk(self, text: str, dialect: str, depth: int) -> Iterator[Segment]:
         source = text.encode("utf-8", "replace")
         tree = self.parser.parse(source)
         self.nodes += tree.root_node.descendant_count
@@ -137,9 +149,11 @@ class _Parser:
             yield attrs.evolve(segment, clarity=Clarity.OPAQUE, why="too many wrappers", launches=True)
             return
         seen = look(segment.words, dialect)
-        clarity = max(segment.clarity, seen.clarity)
-        why = segment.why or seen.why
-        yield attrs.evolve(segment, clarity=clarity, why=why, launches=seen.launches)
+        if seen.clarity is Clarity.CLEAR:
+            yield segment
+        else:
+            clarity, why = max(segment.clarity, seen.clarity), segment.why or seen.why
+            yield attrs.evolve(segment, clarity=clarity, why=why, launches=seen.launches)
         name = _called(segment.words)
         for words in seen.commands:
             inner = Segment(text=segment.text, words=words, line=segment.line, column=segment.column, via=name)

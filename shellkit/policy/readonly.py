@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 - a long list of words is read more easily as text
 """`READ_ONLY`: the short list of commands that only read, without the arguments that make them write or execute.
 
 Left out on purpose, for what they can be made to run or write: awk, tar, tee, xargs, env, less, more, man, vi, dd,
@@ -21,10 +22,10 @@ __all__ = ["READ_ONLY"]
 # Neither an option nor an operand of these writes or runs anything (GNU coreutils 9, util-linux 2.39, procps 4,
 # bash 5.2; busybox has fewer options). `cd` moves the session, which is what confinement is for (H5).
 _ANY_ARGUMENTS = (
-    "[ : arch basename cat cd cksum cmp comm cut df dirname du echo egrep expand expr false fgrep fmt fold free getconf "
-    "grep groups head hexdump id jq join locale ls lscpu md5sum nl nproc numfmt od paste pgrep printenv printf ps pwd "
-    "read readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum sha512sum sleep stat strings tac tail test tr "
-    "true tty type uname unexpand uptime wc whereis which who whoami"
+    "[ : arch basename cat cd cksum cmp comm cut df dirname du echo egrep expand expr false fgrep fmt fold free "
+    "grep groups head hexdump id jq join locale ls lscpu md5sum nl nproc numfmt od paste pgrep printenv "
+    "printf ps pwd read readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum sha512sum sleep stat "
+    "strings tac tail test tr true tty type uname unexpand uptime wc whereis which who whoami"
 ).split()
 
 _WITHOUT = {
@@ -41,8 +42,9 @@ _WITHOUT = {
 }
 
 _GIT_READS = (
-    "blame", "cat-file", "check-ignore", "count-objects", "describe", "diff", "diff-tree", "for-each-ref", "grep", "log",
-    "ls-files", "ls-tree", "merge-base", "name-rev", "rev-list", "rev-parse", "shortlog", "show", "show-ref", "status",
+    "blame", "cat-file", "check-ignore", "count-objects", "describe", "diff", "diff-tree", "for-each-ref", "grep",
+    "log", "ls-files", "ls-tree", "merge-base", "name-rev", "rev-list", "rev-parse", "shortlog", "show", "show-ref",
+    "status",
 )  # fmt: skip
 _GIT_WITHOUT = re.compile(
     r"--?(?:o|ou.*|op.*|ext.*|textc.*|filters?|show-s.*|exec.*|upload.*|paginate)(?:=.*)?\Z"

@@ -12,7 +12,6 @@ import enum
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import attrs
 
@@ -37,6 +36,12 @@ def _prefix(value: Iterable[str | Iterable[str]]) -> tuple[tuple[str, ...], ...]
     if isinstance(value, str):
         raise PolicyError(f"a prefix is a list of words, not the text {value!r}; write {value.split()!r}")
     return tuple((element,) if isinstance(element, str) else tuple(element) for element in value)
+
+
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise PolicyError(f"this is a list of texts, not the text {value!r}")
+    return tuple(value)
 
 
 def _decision(value: str | Verdict) -> Verdict:
@@ -71,10 +76,10 @@ class Rule:
     prefix: tuple[tuple[str, ...], ...] = attrs.field(converter=_prefix)
     decision: Verdict = attrs.field(converter=_decision)
     reason: str = ""
-    unless: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    unless: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     writes: bool = False
-    match: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    not_match: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    match: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    not_match: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     check: Check | None = attrs.field(default=None, eq=False)
     origin: str = ""
 
@@ -125,15 +130,13 @@ class Rule:
 
     def broad(self, segment: Segment) -> _Match:
         """Return whether the segment is, or may be, what the rule means; of a launcher each word is tried."""
-        best = self._broad(segment.words)
-        if segment.launches:
-            for start in range(1, min(len(segment.words), _GUESSES)):
-                best = max(best, self._broad(segment.words[start:]))
-        return best
+        names = _folded(self.prefix[0])
+        tried = segment.words[: _GUESSES if segment.launches else 1]
+        starts = [at for at, word in enumerate(tried) if not names.isdisjoint(_names(word))]
+        return max((self._behind(segment.words[at:]) for at in starts), default=_Match.NO)
 
-    def _broad(self, words: tuple[Word, ...]) -> _Match:
-        if not words or not {words[0].text.casefold(), words[0].name.casefold()} & _folded(self.prefix[0]):
-            return _Match.NO
+    def _behind(self, words: tuple[Word, ...]) -> _Match:
+        """Look for the words after the name in their order, with options (and a value of each) between them."""
         best, positions = _Match.YES, {1}
         for alternatives in self.prefix[1:]:
             for position in range(min(positions, default=len(words)), len(words)):
@@ -150,6 +153,14 @@ class Rule:
             if best is _Match.NO:
                 break
         return best
+
+
+def _rules(value: Iterable[Rule]) -> tuple[Rule, ...]:
+    return tuple(value)
+
+
+def _names(word: Word) -> tuple[str, str]:
+    return (word.text.casefold(), word.name.casefold())
 
 
 def _folded(names: Sequence[str]) -> set[str]:
@@ -190,7 +201,7 @@ class RulePolicy:
         PolicyError: an example of a rule contradicts it.
     """
 
-    rules: tuple[Rule, ...] = attrs.field(default=(), converter=tuple)
+    rules: tuple[Rule, ...] = attrs.field(default=(), converter=_rules)
     default: Verdict = attrs.field(default=Verdict.ASK, converter=_decision)
     writes: bool = False
     cap: RulePolicy | None = None
@@ -221,7 +232,8 @@ class RulePolicy:
         if not findings:
             nothing = Segment(text=parsed.text, clarity=Clarity.OPAQUE, why="there is no command in the text")
             findings.append(self._find(nothing))
-        return Judgement(verdict=max(finding.verdict for finding in findings), findings=tuple(findings))
+        verdict = max(finding.verdict for finding in findings)
+        return Judgement(verdict=verdict, findings=tuple(findings), canonical=parsed.canonical)
 
     def _find(self, segment: Segment) -> Finding:
         """Decide about one segment: rules that deny or ask, then what is hidden, then rules that allow."""
@@ -271,13 +283,10 @@ class RulePolicy:
         return Finding(segment=segment, verdict=verdict, rule=rule, reason=reason)
 
     def _candidates(self, segment: Segment) -> tuple[Rule, ...]:
-        if segment.launches:
-            return self.rules
-        if not segment.words:
-            return ()
-        first = segment.words[0]
-        names = {first.text.casefold(), first.name.casefold()}
-        return tuple(rule for name in sorted(names) for rule in self._by_name.get(name, ()))
+        # Of a launcher each word may be the command; a dict, for the order of the rules and for none twice.
+        words = segment.words[: _GUESSES if segment.launches else 1]
+        names = [name for word in words for name in dict.fromkeys(_names(word))]
+        return tuple({id(rule): rule for name in names for rule in self._by_name.get(name, ())}.values())
 
     def _scan(self, text: str, segment: Segment) -> Iterable[Finding]:
         """Look for the names of denied commands in a text that is too large to be parsed.

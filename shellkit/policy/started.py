@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 - a long list of words is read more easily as text
 """What a simple command starts in its turn: `env rm` starts rm, `bash -c TEXT` a whole script, `xargs` its words.
 
 `parse` asks `look()` about each command and judges what comes back like any other segment. A wrapper that is
@@ -29,10 +30,10 @@ _INTERPRETERS = re.compile(
 _CODE_OPTIONS = re.compile(r"-[A-Za-z]*[ceErRp]|--(?:eval|execute|print|command|run)(?:=|\Z)")
 # Programs that start a command in ways that this file does not read.
 _LAUNCHERS = frozenset(
-    "ssh su runuser pkexec doas-edit watch script strace ltrace parallel flock unshare nsenter chrt taskset numactl "
-    "prlimit firejail bwrap systemd-run docker podman kubectl crun runc lxc-attach machinectl proot fakeroot "
-    "dbus-run-session xvfb-run start-stop-daemon daemonize tmux screen rlwrap unbuffer entr valgrind perf "
-    "caffeinate coproc catchsegv setpriv capsh sg newgrp at batch crontab socat ncat nc".split()
+    "ssh su runuser pkexec doas-edit watch script strace ltrace parallel flock unshare nsenter chrt taskset "
+    "numactl prlimit firejail bwrap systemd-run docker podman kubectl crun runc lxc-attach machinectl proot "
+    "fakeroot dbus-run-session xvfb-run start-stop-daemon daemonize tmux screen rlwrap unbuffer entr valgrind "
+    "perf caffeinate coproc catchsegv setpriv capsh sg newgrp at batch crontab socat ncat nc".split()
 )
 
 
@@ -122,7 +123,7 @@ def look(words: tuple[Word, ...], dialect: str) -> Look:
     name = words[0].name.lower()  # file systems that ignore case run `RM`
     hidden = hidden_by_builtin(words)
     if hidden:
-        texts = [(word.text, dialect) for word in words[1:] if word.known and " " in word.text]
+        texts = [(re.sub(r"\A\w+=", "", word.text), dialect) for word in words[1:] if word.known and " " in word.text]
         return _opaque(hidden, launches=name in RESERVED, texts=texts)
     if not words[0].known:
         return _opaque("the command's name is only known when it runs")
@@ -139,11 +140,15 @@ def look(words: tuple[Word, ...], dialect: str) -> Look:
     if name in WRAPPERS:
         return _wrapper(words, WRAPPERS[name])
     if name in _LAUNCHERS:
-        texts = [(word.text, "sh") for word in words[1:] if word.known and re.search(r"[\s;|&]", word.text)]
-        return _opaque(f"`{name}` starts commands in a way that is not looked into", texts=texts)
+        return _opaque(f"`{name}` starts commands in a way that is not looked into", texts=_texts(words))
     if _INTERPRETERS.match(name):
         return _interpreter(words, name)
     return _NOTHING
+
+
+def _texts(words: tuple[Word, ...]) -> list[tuple[str, str]]:
+    """Return the arguments that may be shell text (`su -c 'rm x'`, `env -S 'rm x'`)."""
+    return [(word.text, "sh") for word in words[1:] if word.known and re.search(r"[\s;|&]", word.text)]
 
 
 def _eval(words: tuple[Word, ...], dialect: str) -> Look:
@@ -204,7 +209,7 @@ def _wrapper(words: tuple[Word, ...], wrapper: Wrapper) -> Look:
     name = words[0].name
     start = _skip_options(words, wrapper)
     if start is None:
-        return _opaque(f"`{name}` is used in a way that is not looked into")
+        return _opaque(f"`{name}` is used in a way that is not looked into", texts=_texts(words))
     if wrapper.assigns:
         while start < len(words) and re.match(r"[A-Za-z_]\w*=", words[start].text):
             variable = words[start].text.partition("=")[0]

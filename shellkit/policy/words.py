@@ -14,6 +14,7 @@ from .base import Word
 
 __all__ = ["read_word", "read_words"]
 
+_PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+-]+")  # nothing here is special in any place: most words, read at once
 _META = frozenset(" \t\n;|&<>()")
 # What `$` may introduce (POSIX 2.6; `[` is bash's old arithmetic). Where one stands, the grammar must have seen an
 # expansion; a backslash may hide a newline between `$` and its name.
@@ -33,6 +34,8 @@ def read_word(text: str, holes: Mapping[int, tuple[int, bool]]) -> Word | None:
         text: source text, one character a byte (Latin-1), so that offsets are those of the syntax tree.
         holes: offset of each expansion -> (its end, whether it is a process substitution).
     """
+    if _PLAIN.fullmatch(text):
+        return Word.of(text)
     state = _Reading(text, holes)
     position = 0
     while position < len(text):

@@ -16,9 +16,7 @@ from ..errors import SpawnError
 __all__ = ["spawn"]
 
 #: Everything that can have a disposition; SIGKILL and SIGSTOP cannot, 32 and 33 belong to libc.
-_RESETTABLE = [
-    number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)
-]
+_RESETTABLE = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
 
 
 def spawn(argv: Sequence[str], env: Mapping[bytes, bytes], stdin: int, stdout: int, stderr: int) -> int:

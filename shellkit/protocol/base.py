@@ -155,6 +155,14 @@ class Dialect(ABC):
         """Return whether a command with this text may have shadowed a word of the wrapper."""
 
     @abstractmethod
+    def shadowing(self, checkpoint: Checkpoint) -> frozenset[bytes]:
+        """Return the `watched` words that a shell with this state would have shadowed."""
+
+    @abstractmethod
+    def why_unusable(self, checkpoint: Checkpoint) -> str:
+        """Return why no command can run in a shell with this state, as "it ...", or ""."""
+
+    @abstractmethod
     def run_script(self, link: Link, path: bytes) -> bytes:
         """Return the line that runs a file in the shell itself, silently, and reports a trailer."""
 

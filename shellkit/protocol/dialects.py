@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .base import Dialect
 from .bash import BashDialect
+from .busybox import BusyboxDialect
+from .dash import DashDialect
+from .ksh import KshDialect
+from .mksh import MkshDialect
 from .posix import PosixDialect
+from .zsh import ZshDialect
 
-__all__ = ["dialect_for"]
+__all__ = ["DIALECTS", "dialect_for"]
+
+#: Every dialect, by the family that `resolver.Shell` names.
+DIALECTS: Mapping[str, type[Dialect]] = {
+    dialect.family: dialect
+    for dialect in (BashDialect, BusyboxDialect, DashDialect, KshDialect, MkshDialect, PosixDialect, ZshDialect)
+}
 
 
 def dialect_for(family: str) -> Dialect:
@@ -15,4 +28,4 @@ def dialect_for(family: str) -> Dialect:
     Raises:
         KeyError: there is none.
     """
-    return {"bash": BashDialect, "sh": PosixDialect, "dash": PosixDialect, "busybox": PosixDialect}[family]()
+    return DIALECTS[family]()

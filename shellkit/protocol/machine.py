@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Collection
 
 import attrs
 
@@ -25,6 +26,9 @@ from .events import CheckpointTaken, Event, Finished
 from .state import Checkpoint, parse_sections
 
 __all__ = ["Machine", "ProtocolViolation", "State"]
+
+
+_DEFINED = re.compile(rb"(\w+)\s*\(\s*\)|\bfunction\s+(\w+)")
 
 
 class ProtocolViolation(Exception):
@@ -87,9 +91,17 @@ class Machine:
         self._move(State.IDLE, State.RUNNING)
         return line
 
-    def watch(self) -> bytes:
-        """Return lines that ask for shadowed words, with a trailer."""
-        return self.send(self.dialect.watch(self.link) + b"\\__skt 0\n")
+    def restore(self, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
+        """Return the script, for `Dialect.run_script`, that gives this new shell the state of another."""
+        self._note_shadowed(b"\n".join(self.dialect.shadowing(checkpoint)))
+        self._redefine = False  # the script defines the functions
+        return self.dialect.restore(self.link, checkpoint, environ)
+
+    def watch(self, text: bytes) -> bytes:
+        """Return lines that ask for words that a command with this text has shadowed, with a trailer."""
+        # What the text itself defines is gone round at once: the question goes through such words.
+        self._note_shadowed(b"\n".join(one or other for one, other in _DEFINED.findall(text)))
+        return self.send(self._definitions() + self.dialect.watch(self.link) + b"\\__skt 0\n")
 
     def checkpoint(self) -> bytes:
         """Return the line that makes the idle shell print its state."""
@@ -101,9 +113,7 @@ class Machine:
         if self.state not in (State.RUNNING, State.PRINTING):
             raise ProtocolViolation(f"recover in {self.state}")
         self.state = State.RUNNING
-        self._note_shadowed(bytes(self._received))
-        self._received.clear()
-        self._searched = 0
+        self._note_shadowed(self.take_noise())
         self._wrapper = None
         self._redefine = False
         return self.dialect.recover(self.link, forcibly=forcibly)
@@ -126,6 +136,13 @@ class Machine:
     def shell_ended(self) -> None:
         """Account for the end of the shell's process."""
         self.state = State.ENDED
+
+    def take_noise(self) -> bytes:
+        """Return what has arrived since the last record without being part of one."""
+        noise = bytes(self._received)
+        self._received.clear()
+        self._searched = 0
+        return noise
 
     def _parse(self, record: bytes) -> Event | None:
         if match := self._state_record.search(record):

@@ -26,20 +26,26 @@ from .base import Call, Dialect, Endpoints, Link
 from .quoting import quote
 from .state import Checkpoint, split_statements
 
-__all__ = ["PREFIX", "PosixDialect", "unset_missing"]
+__all__ = ["OWN_VARIABLES", "PREFIX", "TRANSIENT", "PosixDialect", "unset_missing"]
 
 #: Everything that shellkit defines inside a shell starts with this.
 PREFIX = b"__sk"
 
 #: The wrapper's variables that mean nothing in another shell; the others undo what held for one command.
-TRANSIENT = frozenset(PREFIX + letter for letter in (b"c", b"l", b"q", b"r"))
+TRANSIENT = frozenset(PREFIX + letter for letter in (b"a", b"c", b"f", b"l", b"n", b"q", b"r", b"z"))
 
 _NAME = re.compile(rb"(?:(?:export|readonly|declare|typeset)\s+(?:-\S+\s+)*)?([A-Za-z_][A-Za-z0-9_]*)(?:=|$)")
 
 #: Variables that describe the shell itself; giving them back would be wrong or refused.
-_OWN_VARIABLES = frozenset(
-    b"_ PWD OLDPWD PPID SHLVL LINENO RANDOM SECONDS UID EUID GID EGID POSIXLY_CORRECT".split()
+OWN_VARIABLES = frozenset(
+    b"_ PWD OLDPWD PPID SHLVL LINENO RANDOM SECONDS UID EUID GID EGID FUNCNAME POSIXLY_CORRECT SHELLKIT_SESSION".split()
 )
+
+#: Text that may define a function or run text from elsewhere that does.
+_DEFINING = re.compile(rb"\(\s*\)|\b(?:function|eval|source|autoload|trap|exec)\b|(?:^|[\s;&|(])\.\s", re.MULTILINE)
+#: A shell keeps the originals of redirected descriptors above 9: with a lower limit it cannot run a command.
+FEWEST_DESCRIPTORS = 16
+_FUNCTION = re.compile(rb"^(?:function )?(\w+) ?\(\)", re.MULTILINE)
 
 
 class PosixDialect(Dialect):
@@ -47,6 +53,12 @@ class PosixDialect(Dialect):
 
     family = "sh"
     not_restored = "functions"
+    #: The word that reaches a builtin past a user's function of that name. A function may hide the word itself.
+    route = b"command"
+    watched = frozenset({b"command"})
+    #: Signals that end the shell without its EXIT trap (dash, zsh), or after it with another wait status than
+    #: theirs (ksh93, mksh). The wrapper traps them, prints the state and lets the signal have its way.
+    fatal_signals: tuple[bytes, ...] = (b"HUP", b"INT", b"TERM")
 
     # -- lines -----------------------------------------------------------------------------------------
 
@@ -54,19 +66,25 @@ class PosixDialect(Dialect):
         enter = b"\\cd -- " + quote(workdir) + b" && \\unset OLDPWD\n\\__skt \"$?\"\n"
         traps = self._interrupt_trap(link) + b"\n"
         if link.keeps_state:
-            traps += self._exit_trap(link) + b"\n"
+            traps += self._exit_trap(link) + b"\n" + b"".join(self._signal_traps())
         return self.functions(link) + traps + enter
 
     def functions(self, link: Link) -> bytes:
         lines = [
             b'__skr() { return "$1"; }',
             b"__skt() { __skc= __skq=$1;" + self._trailer(link, self._report(link)) + b"; }",
+            *self._further_functions(),
         ]
         if link.keeps_state:
+            # The name comes from outside: the function's own text, printed among the state, must begin no section.
+            head = self._print(link, b"'\n#" + link.token + b":'\"$1\"'\n'")
             lines += [
+                b"__skh() { " + head + b"; }",
                 b"__sks() { " + b"\n".join(self._state_commands(link)) + b"\n}",
                 b'__skk() { \\__sks "$@";' + self._options_back() + b" }",
             ]
+            if self.fatal_signals:
+                lines.append(b"__skd() { __skz=$1;" + self._special(link) + b"shift;" + self._before_dying(link) + self._die(link) + b"; }")
         return b"\n".join(lines) + b"\n"
 
     def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
@@ -86,7 +104,7 @@ class PosixDialect(Dialect):
         return self._set_text(call) + redirect + b'\\eval "$__skc" <' + quote(endpoints.stdin) + b"\n"
 
     def arrange(self, link: Link, workdir: bytes | None, env: Mapping[str, str | None]) -> bytes:
-        steps = [b"\\unset __skd __sko"]
+        steps = [self._unset(link) + b" __skd __sko"]
         for number, (name, value) in enumerate(env.items()):
             steps += self._arrange_variable(b"%d" % number, name.encode(), value)
         if workdir is not None:
@@ -95,7 +113,7 @@ class PosixDialect(Dialect):
         return self._guarded(link, b"&&".join(steps))
 
     def settle(self, link: Link, workdir: bytes | None, env: Collection[str]) -> bytes:
-        steps = []
+        steps: list[bytes] = []
         for number, name in enumerate(env):
             steps += self._settle_variable(b"%d" % number, name.encode())
         if workdir is not None:
@@ -110,27 +128,52 @@ class PosixDialect(Dialect):
         return clear + self.functions(link) + self.watch(link) + b'\\__skt "$__skq"\n'
 
     def watch(self, link: Link) -> bytes:
-        return b""
+        # `type` says "command is a shell function" in dash, "command is a function" in busybox.
+        # `printf` is bare: the way round functions is what may be closed.
+        return b"case $(\\type %b) in *function*)\\printf '%%s\\n' %b;;esac\n" % (self.route, self.route)
 
     def may_shadow(self, text: bytes) -> bool:
-        return False
+        # The search takes 50 ms a megabyte, the question 0.1 ms.
+        return len(text) > self.longest_inline or _DEFINING.search(text) is not None
+
+    def shadowing(self, checkpoint: Checkpoint) -> frozenset[bytes]:
+        return self.watched.intersection(_FUNCTION.findall(checkpoint["functions"]))
+
+    def why_unusable(self, checkpoint: Checkpoint) -> str:
+        if b"r" in checkpoint["flags"]:
+            return "it is restricted (set -r), and refuses the redirections that every command needs"
+        for limit in _limits(checkpoint["limits"], fewest=0):
+            words = limit.split()
+            if words[2] == b"-n" and words[3].isdigit() and int(words[3]) < FEWEST_DESCRIPTORS:
+                return f"it may open only {int(words[3])} descriptors (ulimit -n), too few for a command"
+        return ""
 
     def run_script(self, link: Link, path: bytes) -> bytes:
-        return b"\\. " + quote(path) + b" >/dev/null 2>&1\n\\__skt 0\n"
+        return b"\\. " + quote(path) + b" >'/dev/null' 2>&1\n" + self.watch(link) + b"\\__skt '0'\n"
 
     # -- parts a shell may say differently -------------------------------------------------------------
 
+    def _route(self, link: Link) -> bytes:
+        return b"\\" if self.route in link.shadowed else b"\\" + self.route + b" \\"
+
+    def _special(self, link: Link) -> bytes:
+        """What comes before a special builtin, which no function hides (POSIX 2.9.1.4)."""
+        return b"\\"
+
     def _eval(self, link: Link) -> bytes:
-        return b"\\command \\eval"
+        return self._route(link) + b"eval"
 
     def _outer_eval(self, link: Link) -> bytes:
         return b"\\eval"
 
     def _cd(self, link: Link) -> bytes:
-        return b"\\command \\cd --"
+        return self._route(link) + b"cd --"
+
+    def _unset(self, link: Link) -> bytes:
+        return self._special(link) + b"unset"
 
     def _report(self, link: Link) -> bytes:
-        return b"\\printf"
+        return self._route(link) + b"printf"
 
     def _quick_report(self, link: Link) -> bytes:
         return self._report(link)
@@ -139,13 +182,28 @@ class PosixDialect(Dialect):
         return b"\\unset -f command printf cd 2>/dev/null\n"
 
     def _interrupt_trap(self, link: Link) -> bytes:
-        return b"\\trap '{ \\unset -f exit;\\exit 130; } 2>/dev/null' %d" % link.interrupt
+        return b"\\trap '{ \\unset -f exit __sk;\\exit 130; } 2>/dev/null' %d" % link.interrupt
 
     def _exit_trap(self, link: Link) -> bytes:
         return b"\\trap " + quote(self._exit_action(link)) + b" EXIT"
 
     def _exit_action(self, link: Link) -> bytes:
         return b'{ \\__sks "$-" "$@"; } 2>/dev/null >' + quote(link.control)
+
+    def _signal_traps(self) -> Iterator[bytes]:
+        for name in self.fatal_signals:
+            yield b"\\trap '\\__skd %b \"$-\" \"$@\"' %b\n" % (name, name)
+
+    def _before_dying(self, link: Link) -> bytes:
+        return b'\\__sks "$@" 2>/dev/null >' + quote(link.control) + b";" + self._special(link) + b"trap - EXIT;"
+
+    def _die(self, link: Link) -> bytes:
+        return self._special(link) + b'trap - "$__skz";' + self._route(link) + b'kill -"$__skz" "$$"'
+
+    def _further_functions(self) -> list[bytes]:
+        """Functions that other lines of this dialect call."""
+        value = b'case $2 in s)\\eval "$1=\\$3";;esac;'
+        return [b'__skb() { \\unset "$1";' + value + b'case "\n$4" in *"\nexport $1="*)\\export "$1";;esac; }']
 
     def _trailer(self, link: Link, report: bytes) -> bytes:
         return report + b" '%s\\0' " + b'"' + link.token + b' E $__skq ${PWD-}"'
@@ -160,32 +218,38 @@ class PosixDialect(Dialect):
 
     def _state_commands(self, link: Link) -> list[bytes]:
         """The body of the function that prints the state; "$1" is "$-", the rest the user's arguments."""
-        report = self._report(link)
+        commands = [b"\\set +exv", self._print(link, quote(link.token + b" S "))]
+        for name, command in self._sections(link):
+            commands += [b"\\__skh " + name, command]
+        return [*commands, *self._print_arguments(link), self._end_record(link)]
 
-        def head(name: bytes) -> bytes:
-            return report + b" '\\n#%s:%s\\n' " + link.token + b" " + name
-
-        commands = [b"\\set +exv", report + b" '%s' '" + link.token + b" S '"]
-        for name, command in self._sections(report):
-            commands += [head(name), command]
-        return [*commands, report + b" '\\0'"]
-
-    def _sections(self, report: bytes) -> list[tuple[bytes, bytes]]:
+    def _sections(self, link: Link) -> list[tuple[bytes, bytes]]:
         return [
-            (b"flags", report + b" '%s' \"$1\""),
-            (b"workdir", report + b" '%s' \"${PWD-}\""),
-            (b"oldpwd", report + b" '%s' \"${OLDPWD-}\""),
-            (b"umask", b"\\umask"),
-            (b"limits", b"\\ulimit -S -a"),
-            (b"variables", b"\\set"),
-            (b"exported", b"\\export -p"),
-            (b"readonly", b"\\readonly -p"),
+            (b"flags", self._print(link, b'"$1"')),
+            (b"workdir", self._print(link, b'"${PWD-}"')),
+            (b"oldpwd", self._print(link, b'"${OLDPWD-}"')),
+            (b"umask", self._route(link) + b"umask"),
+            (b"limits", self._route(link) + b"ulimit -S -a"),
+            (b"variables", self._special(link) + b"set"),
+            (b"exported", self._special(link) + b"export -p"),
+            (b"readonly", self._special(link) + b"readonly -p"),
             (b"functions", b":"),
-            (b"aliases", b"\\alias"),
-            (b"traps", b"\\trap"),
-            (b"options", b"\\set +o"),
-            (b"arguments", b"\\shift;" + report + b" '%s\\n#\\n' \"$@\""),
+            (b"aliases", self._route(link) + b"alias"),
+            (b"traps", self._special(link) + b"trap"),
+            (b"options", self._special(link) + b"set +o"),
         ]
+
+    def _print_arguments(self, link: Link) -> list[bytes]:
+        """Each argument has a section of its own: it may hold whatever else could stand between two."""
+        say = b'\\__skh "argument$__skn";' + self._print(link, b'"$__ska"')
+        return [self._special(link) + b"shift", b'__skn=0;for __ska in "$@";do __skn=$((__skn+1));' + say + b";done"]
+
+    def _print(self, link: Link, *parts: bytes) -> bytes:
+        """Return a command that prints one word, which `parts` make up, and nothing after it."""
+        return self._report(link) + b" '%s' " + b"".join(parts)
+
+    def _end_record(self, link: Link) -> bytes:
+        return self._report(link) + b" '\\0'"
 
     # -- restoring state -------------------------------------------------------------------------------
 
@@ -193,35 +257,51 @@ class PosixDialect(Dialect):
         script = [
             b"\\cd -- " + quote(checkpoint.workdir) + b" || :" if checkpoint.workdir else b":",
             b"\\umask " + checkpoint["umask"].strip(),
-            *_limits(checkpoint["limits"]),
+            *map(self._guard, _limits(checkpoint["limits"])),
             *self._restore_variables(checkpoint, environ),
-            checkpoint["functions"],
+            *self._restore_functions(checkpoint),
             self.functions(link).rstrip(b"\n"),  # the old shell's bear its token
-            *(b"\\alias " + line.removeprefix(b"alias ") for line in split_statements(checkpoint["aliases"])),
+            *map(self._guard, self._restore_aliases(checkpoint)),
             b"OLDPWD=" + quote(checkpoint["oldpwd"]) if checkpoint["oldpwd"] else b":",
             self._restore_arguments(checkpoint),
-            *self._restore_options(checkpoint),
-            *self._restore_traps(checkpoint),
+            *map(self._guard, self._restore_options(checkpoint)),
+            *map(self._guard, self._restore_traps(checkpoint)),
+            *map(self._guard, self._restore_flags(checkpoint)),
         ]
         return b"\n".join(script) + b"\n"
 
+    def _guard(self, statement: bytes) -> bytes:
+        """Return a statement as one that, if the shell refuses it, costs nothing but itself."""
+        return b"\\command \\eval " + quote(statement)
+
     def _restore_variables(self, checkpoint: Checkpoint, environ: Collection[str]) -> Iterator[bytes]:
-        values = {name: statement for name, statement in _named(checkpoint["variables"])}
+        values = dict(_named(checkpoint["variables"]))
         exported = [name for name, _ in _named(checkpoint["exported"])]
-        yield from unset_missing(environ, {*values, *exported})
-        yield from values.values()
-        yield from (b"\\export " + name for name in exported)
-        yield from (b"\\readonly " + name for name, _ in _named(checkpoint["readonly"]))
+        yield from unset_missing(environ, exported)  # those without export as well: nothing else takes it back
+        yield from map(self._guard, values.values())
+        yield from (self._guard(b"\\export " + name) for name in exported)
+        yield from (self._guard(b"\\readonly " + name) for name, _ in _named(checkpoint["readonly"]))
+
+    def _restore_functions(self, checkpoint: Checkpoint) -> Iterator[bytes]:
+        yield checkpoint["functions"]
+
+    def _restore_aliases(self, checkpoint: Checkpoint) -> Iterator[bytes]:
+        yield from (b"\\alias " + line.removeprefix(b"alias ") for line in split_statements(checkpoint["aliases"]))
 
     def _restore_arguments(self, checkpoint: Checkpoint) -> bytes:
-        words = checkpoint["arguments"].split(b"\n#\n")[:-1]
-        return b"\\set -- " + b" ".join(quote(word) for word in words) if words and words != [b""] else b":"
+        words = []
+        while (name := f"argument{len(words) + 1}") in checkpoint.sections:
+            words.append(quote(checkpoint[name]))
+        return b" ".join([b"\\set --", *words])
 
     def _restore_options(self, checkpoint: Checkpoint) -> Iterator[bytes]:
-        skip = (b"errexit", b"xtrace", b"verbose", b"noexec", b"interactive", b"stdin", b"monitor")
         for line in checkpoint["options"].splitlines():
-            if line.startswith(b"set ") and not line.endswith(skip):
+            words = line.split()
+            if len(words) == 3 and words[0] == b"set" and not words[2].endswith(STARTING_OPTIONS):
                 yield b"\\" + line
+
+    def _restore_flags(self, checkpoint: Checkpoint) -> Iterator[bytes]:
+        # Last, for they would make the script noisy, or end it.
         flags = checkpoint["flags"]
         wanted = b"".join(flag for flag in (b"v", b"x", b"e") if flag in flags)
         if wanted:
@@ -229,35 +309,35 @@ class PosixDialect(Dialect):
 
     def _restore_traps(self, checkpoint: Checkpoint) -> Iterator[bytes]:
         for statement in split_statements(checkpoint["traps"]):
-            if PREFIX not in statement and b"\\unset -f exit;" not in statement:
+            if PREFIX not in statement:
                 yield b"\\" + statement
 
     # -- what holds for one command --------------------------------------------------------------------
 
     def _guarded(self, link: Link, steps: bytes) -> bytes:
-        # In the condition of `if` neither errexit nor the ERR trap can fire.
-        run = b"{ " + steps + b"; } 2>/dev/null" if steps else b":"
-        return b"if " + run + b";then \\__skt 0;else \\__skt 1;fi\n"
+        # Before `&&` neither errexit nor the ERR trap can fire. No reserved word: a user's alias may hide it.
+        run = self._eval(link) + b" " + quote(steps) + b" 2>'/dev/null'" if steps else b"\\:"
+        return run + b"&&\\__skt '0'||\\__skt '1'\n"
 
     def _arrange_variable(self, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
         yield b"__skv%b=${%b-} __skw%b=${%b+s}" % (number, name, number, name)
-        yield b'__skx%b= && case $(\\export -p) in *"export %b="*)__skx%b=x;;esac' % (number, name, number)
+        yield b"__skx%b=$(\\export -p)" % number
         if value is None:
             yield b"\\unset " + name
         else:
             yield b"\\export " + name + b"=" + quote(value.encode("utf-8", "surrogateescape"))
 
     def _settle_variable(self, number: bytes, name: bytes) -> Iterator[bytes]:
-        yield b"\\unset " + name
-        yield b"case $__skw%b in s)%b=$__skv%b;;esac" % (number, name, number)
-        yield b"case $__skx%b in x)\\export %b;;esac" % (number, name)
+        yield b'\\__skb %b "$__skw%b" "$__skv%b" "$__skx%b"' % (name, number, number, number)
 
     # -- small parts -----------------------------------------------------------------------------------
 
     def _set_text(self, call: Call) -> bytes:
-        if call.path is None:
-            return b"__skc=" + quote(call.text) + b";"
-        return self._read_text(call.path)
+        return b"__skc=" + self._quote(call.text) + b";" if call.path is None else self._read_text(call.path)
+
+    def _quote(self, text: bytes) -> bytes:
+        """Quote text that may hold newlines."""
+        return quote(text)
 
     def _read_text(self, path: bytes) -> bytes:
         # The final newlines that a substitution drops end no construct: `eval` treats end-of-text alike.
@@ -268,26 +348,45 @@ class PosixDialect(Dialect):
         return b" <" + endpoints.stdin + b" >" + endpoints.stdout + merge
 
 
+#: Options that are given when a shell starts, or that must not hold while a script restores the rest.
+STARTING_OPTIONS = (
+    b"errexit", b"xtrace", b"verbose", b"exec", b"interactive", b"stdin", b"monitor", b"privileged",
+    b"onecmd",
+)
+
+
 def _named(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield (name, statement) for the assignments in what a shell printed, its own variables left out."""
     for statement in split_statements(text):
         match = _NAME.match(statement)
-        if match and match.group(1) not in _OWN_VARIABLES and match.group(1) not in TRANSIENT:
+        if match and match.group(1) not in OWN_VARIABLES and match.group(1) not in TRANSIENT:
             yield match.group(1), statement
 
 
-def unset_missing(environ: Collection[str], present: Collection[bytes]) -> Iterator[bytes]:
+def unset_missing(
+    environ: Collection[str], present: Collection[bytes], own: Collection[bytes] = OWN_VARIABLES
+) -> Iterator[bytes]:
+    """Yield the commands that unset what a new shell inherits and the old one no longer had."""
     for name in environ:
         encoded = name.encode("utf-8", "surrogateescape")
-        if encoded not in present and encoded not in _OWN_VARIABLES and encoded.isascii() and name.isidentifier():
+        if encoded not in present and encoded not in own and encoded.isascii() and name.isidentifier():
             yield b"\\unset " + encoded
 
 
-_LIMIT = re.compile(rb"\(.*?-([a-zA-Z])\)\s+(\S+)\s*$")
+#: "stack size (kbytes, -s) 8192" (bash, busybox, ksh93), "-s: stack(KiB) 8192" (zsh, mksh, yash), "stack(kbytes) 8192".
+_LIMIT = re.compile(rb"(?:.*\(.*?-([a-zA-Z])\)|-([a-zA-Z]): .*?|(\w+)\b.*?)\s+(unlimited|\d+)\s*")
+_DASH_LIMITS = {
+    b"time": b"t", b"file": b"f", b"data": b"d", b"stack": b"s", b"coredump": b"c", b"memory": b"m", b"locked": b"l",
+    b"process": b"p", b"nofiles": b"n", b"vmemory": b"v", b"locks": b"w", b"rtprio": b"r",
+}  # fmt: skip
 
 
-def _limits(text: bytes) -> Iterator[bytes]:
+def _limits(text: bytes, *, fewest: int = FEWEST_DESCRIPTORS) -> Iterator[bytes]:
     """Turn the table of `ulimit -S -a` into commands; limits that cannot be set are refused quietly."""
     for line in text.splitlines():
-        if (match := _LIMIT.search(line)) and match.group(1) != b"p":  # -p, the pipe size, is read-only
-            yield b"\\ulimit -S -%b %b" % (match.group(1), match.group(2))
+        if match := _LIMIT.fullmatch(line):
+            letter = match.group(1) or match.group(2) or _DASH_LIMITS.get(match.group(3), b"")
+            if letter == b"n" and match.group(4).isdigit() and int(match.group(4)) < fewest:
+                continue
+            if letter and b"pipe" not in line:  # the size of a pipe is read-only
+                yield b"\\ulimit -S -%b %b" % (letter, match.group(4))

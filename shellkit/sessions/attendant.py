@@ -137,8 +137,7 @@ class Attendant:
     def _do(self, errand: Callable[[], None]) -> None:
         try:
             errand()
-        except Exception:
-            # The thread must live on for the jobs it drains; what failed is tried again by the next command.
+        except Exception:  # noqa: BLE001  (the thread must live on for the jobs it drains; the next command retries)
             _log.exception("an errand of a shell session failed")
 
     def _patience(self) -> float | None:

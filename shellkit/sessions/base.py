@@ -23,7 +23,7 @@ __all__ = ["Listener", "RunCall", "Session", "SessionSettings", "Spawner", "Stre
 
 StreamName = Literal["stdout", "stderr"]
 #: Called in the thread that drains, with raw bytes that are only valid during the call.
-Listener = Callable[[StreamName, memoryview], None]
+Listener = Callable[[StreamName, memoryview], object]
 Spawner = Callable[[Mapping[bytes, bytes], PipeSource, Containment], Process]
 
 

@@ -28,7 +28,9 @@ class Farewell(Exchange):
         everything: whether to wait for all of the containment, or for the shell only.
     """
 
-    def __init__(self, live: LiveShell | None, containment: Containment | None, grace: float, *, everything: bool) -> None:
+    def __init__(
+        self, live: LiveShell | None, containment: Containment | None, grace: float, *, everything: bool
+    ) -> None:
         self._containment = containment if everything else None
         self._grace = grace
         self._own_poller = select.epoll() if live is None else None

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable
 
 from ..protocol.events import CheckpointTaken, Event, Finished
+from ..protocol.machine import State
 from ..protocol.state import Checkpoint
 from .live import SPIN_SECONDS, LiveShell
 
@@ -173,7 +174,7 @@ class Exchange:
         self._note(self.live.receive())  # the report may have come between the last look and this one
         if self._answered():
             self._watch_at = now
-        elif self._recoveries < 2:
+        elif self._recoveries < 2 and self.live.machine.state is not State.STARTING:
             self.recovered = True
             self.live.write(self.live.machine.recover(forcibly=self._recoveries == 1))
             self._recoveries += 1

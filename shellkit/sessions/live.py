@@ -38,7 +38,7 @@ class Capture:
     def __init__(self, pipe: Pipe, limit: int) -> None:
         self.pipe = pipe
         self.buffer = HeadTailBuffer(limit)
-        self.listener: Callable[[memoryview], None] | None = None
+        self.listener: Callable[[memoryview], object] | None = None
         self.readable = False
         self.ended = False
 

@@ -8,6 +8,7 @@ Each step that waits is an exchange; this file says in which order and what they
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import threading
 
@@ -26,12 +27,20 @@ from .leftovers import set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
 from .preparing import prepare_call, run_startup_commands
-from .starting import Starter
+from .starting import Starter, wait_for_end
 from .stop import StopRequest
 from .turn import Turn
 from .turnstile import Turnstile
 
 __all__ = ["PersistentSession"]
+
+
+#: An `exit` with a number, as a user writes it.
+_EXIT = re.compile(rb"(?:^|[;&|{\n]|\bthen|\bdo|\belse)\s*exit\s+(\d{1,3})\b")
+
+
+#: Commands that can leave a shell in which no command runs.
+_DISABLING = re.compile(rb"\b(?:set|ulimit|restricted_shell|prlimit)\b")
 
 
 class PersistentSession(Session):
@@ -60,6 +69,8 @@ class PersistentSession(Session):
         self._exit_code = 0
         self._workdir: bytes | None = None
         self._workdir_key: tuple[bytes, bytes | None] | None = None
+        self._may_be_unfit = False
+        self._late_notes: list[str] = []
         self._finished = False
         self._mutex = threading.Lock()
 
@@ -93,7 +104,10 @@ class PersistentSession(Session):
             if turn.recovered:
                 self._note_recovery(outcome)
             elif live.machine.dialect.may_shadow(call.text):
-                yield Exchange(live, live.machine.watch())
+                yield Exchange(live, live.machine.watch(call.text))
+            unfit = yield from self._is_unfit(turn, call)
+            if unfit:  # the command did not run
+                return (yield from self.run(call))
         if arranged:
             self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
             yield from self._settle()
@@ -147,6 +161,10 @@ class PersistentSession(Session):
         if self._live is not None and self._live.process.exit_code() is not None:
             self._drop(self._live)
             outcome.shell_state = self._state_after_death(None, outcome.notes, "The shell had ended while it was idle.")
+        if self._late_notes:
+            outcome.shell_state = "restored"
+            outcome.notes += self._late_notes
+            self._late_notes.clear()
         if self._live is None:
             yield from self._open_shell(outcome.notes)
 
@@ -176,12 +194,14 @@ class PersistentSession(Session):
         parent = workdir
         while not os.path.isdir(parent):
             parent = os.path.dirname(parent)
-        notes.append(f"The working directory {os.fsdecode(workdir)} is gone; the shell stands in {os.fsdecode(parent)}.")
+        notes.append(
+            f"The working directory {os.fsdecode(workdir)} is gone; the shell stands in {os.fsdecode(parent)}."
+        )
         return parent
 
     def _restore(self, live: LiveShell, checkpoint: Checkpoint) -> Procedure[None]:
         inherited = [os.fsdecode(name) for name in self._settings.environment()]
-        script = live.machine.dialect.restore(live.machine.link, checkpoint, inherited)
+        script = live.machine.restore(checkpoint, inherited)
         path, fd = self._pipes.file(script)
         try:
             done = Exchange(live, live.machine.send(live.machine.dialect.run_script(live.machine.link, path)))
@@ -191,7 +211,9 @@ class PersistentSession(Session):
         if done.ended:
             self._drop(live)
             self._checkpoint = None
-            raise SpawnError("the new shell ended while it was given the state of the old one; run again to start afresh")
+            raise SpawnError(
+                "the new shell ended while it was given the state of the old one; run again to start afresh"
+            )
 
     # -- one command -----------------------------------------------------------------------------------
 
@@ -201,6 +223,12 @@ class PersistentSession(Session):
         dialect, link = live.machine.dialect, live.machine.link
         exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)))
         yield exchange
+        if exchange.finished is not None and exchange.finished.exit_code:
+            # A builtin that the user has switched off or hidden, perhaps: once more, by force.
+            yield Exchange(live, live.machine.send(dialect.recover(link, forcibly=True)))
+            link = live.machine.link
+            exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)))
+            yield exchange
         if exchange.finished is not None and exchange.finished.exit_code == 0:
             return True
         if exchange.ended:
@@ -251,9 +279,11 @@ class PersistentSession(Session):
         if turn.lost:
             why = "The shell no longer answered (set -n, or a trap that skips every command) and was replaced."
         outcome.shell_state = self._state_after_death(checkpoint, outcome.notes, why)
-        if checkpoint is not None and checkpoint.errexit and _errexit_fired(turn, checkpoint):
+        if checkpoint is not None and checkpoint.errexit and _errexit_fired(turn, outcome.call.text):
             self._checkpoint = checkpoint.without_errexit()
-            outcome.notes.append("errexit (set -e) ended the shell at a failing command; it is off again in the new one.")
+            outcome.notes.append(
+                "errexit (set -e) ended the shell at a failing command; it is off again in the new one."
+            )
         self._checkpoint_workdir()
 
     def _state_after_death(self, checkpoint: Checkpoint | None, notes: list[str], why: str) -> ShellState:
@@ -267,13 +297,13 @@ class PersistentSession(Session):
             return "restored"
         if self._checkpoint is not None:
             notes.append(
-                "The shell ended without saving its state (killed, replaced by exec, or an EXIT trap of its own); a new "
-                "one has the state of the last moment it was idle. What this command itself changed is lost."
+                "The shell ended without saving its state (killed, replaced by exec, or an EXIT trap of its own); a "
+                "new one has the state of the last moment it was idle. What this command itself changed is lost."
             )
             return "restored"
         notes.append(
-            "The shell ended without saving its state, which is gone: working directory, variables, functions and options are "
-            "those of a new session. Set them again."
+            "The shell ended without saving its state, which is gone: working directory, variables, functions and "
+            "options are those of a new session. Set them again."
         )
         self._workdir = self._settings.workdir
         return "restarted"
@@ -281,6 +311,15 @@ class PersistentSession(Session):
     def _checkpoint_workdir(self) -> None:
         if self._checkpoint is not None and self._checkpoint.workdir:
             self._workdir = self._checkpoint.workdir
+
+    def _is_unfit(self, turn: Turn, call: RunCall) -> Procedure[bool]:
+        """Find out whether a command that failed without a word could run at all; replace the shell if not."""
+        self._may_be_unfit |= _DISABLING.search(call.text) is not None
+        silent = turn.stdout.buffer.total == turn.stderr.buffer.total == 0
+        if not (self._may_be_unfit and silent and turn.finished is not None and turn.finished.exit_code):
+            return False
+        yield from self._print_state()
+        return self._live is None
 
     def _note_recovery(self, outcome: Outcome) -> None:
         self._workdir_key = None
@@ -340,6 +379,11 @@ class PersistentSession(Session):
             self._checkpoint = exchange.checkpoint
         if exchange.ended:
             self._drop(live)
+        elif exchange.checkpoint and (reason := live.machine.dialect.why_unusable(exchange.checkpoint)):
+            self._late_notes.append(f"The shell was replaced: {reason}. The new one has its state, without that.")
+            live.process.kill_shell()
+            wait_for_end(live)
+            self._drop(live)
 
     # -- small parts -----------------------------------------------------------------------------------
 
@@ -357,10 +401,9 @@ class Checkpointing(Exchange):
         return self.checkpoint is not None
 
 
-def _errexit_fired(turn: Turn, checkpoint: Checkpoint) -> bool:
-    # A shell that cannot say which command ended it (all but bash) may have met `exit 1`: errexit is then off
-    # as well, which the note says.
-    by_exit = checkpoint["ending"].split(b" ")[0] == b"exit"
+def _errexit_fired(turn: Turn, text: bytes) -> bool:
+    # No shell tells a trap whether `exit` or errexit ended it (bash's BASH_COMMAND is the wrapper's `eval`).
+    by_exit = turn.exit_code in map(int, _EXIT.findall(text))
     return bool(turn.exit_code) and not turn.cut_short and not by_exit
 
 

@@ -1,7 +1,7 @@
 """Start shells for one session, and keep one ready ahead of time where shells are used up (contract G5).
 
-Starting has three parts: the process, its prelude, and its place in the containment, which is the attendant's errand: nobody waits for it. A spare shell is
-used only while nothing but speed can tell it from a new one.
+Starting has three parts: the process, its prelude, and its place in the containment. The last is the attendant's
+errand: nobody waits for it. A spare shell is used only while nothing but speed can tell it from a new one.
 """
 
 from __future__ import annotations
@@ -196,11 +196,15 @@ class Starter:
             return  # the next `open` tries again, and tells whoever called it
         finally:
             with self._mutex:
-                if live is not None and not self._closed:
+                kept = live is not None and not self._closed
+                if live is not None and kept:
                     self._spare = (circumstances, live)
                 self._preparing = False
             self._stop.notify()
-        self._take_in(live)
+        if kept:
+            self._take_in(live)
+        else:
+            self.discard(live)
 
     def _take_in(self, live: LiveShell) -> None:
         pid = live.process.pid

@@ -10,7 +10,6 @@ import os
 import secrets
 import threading
 
-
 from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
 from ..process import reaper
 from ..process.pipes import pipe_source
@@ -141,5 +140,3 @@ class StatelessSession(Session):
             for fd in files:
                 os.close(fd)
         return turn
-
-

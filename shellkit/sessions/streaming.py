@@ -73,7 +73,7 @@ class _Chunks:
                 self._waiting -= len(item[1])
             try:
                 callback(*item)
-            except Exception:
+            except Exception:  # noqa: BLE001  (a caller's fault must not hurt the command, contract C4)
                 _log.exception("on_output raised; the command goes on")
 
 

@@ -79,6 +79,9 @@ class Turn(Exchange):
         self.live.unwatch_captures()
         self.stdout.drain_rest()
         self.stderr.drain_rest()
+        if self.ended and self.checkpoint is None:
+            # A user's EXIT trap runs when the redirections are undone: what it prints arrives as noise.
+            self.stdout.buffer.append(self.live.machine.take_noise())
         return True
 
     def _watch(self, now: float) -> None:
@@ -140,5 +143,7 @@ class LastTurn(Turn):
         return self.ended
 
     def _watch(self, now: float) -> None:
-        # Its stdin is closed: it cannot wait for another line.
-        self._watch_at = now + 1.0
+        if self._listen_at is not None:
+            super()._watch(now)
+        else:  # its stdin is closed: it cannot sit and wait for another line
+            self._watch_at = now + 1.0

@@ -11,7 +11,7 @@ BUILTINS = (
     "local shopt alias unalias umask ulimit enable read test [ true : exec wait kill pwd type hash history let "
     "mapfile getopts jobs disown compgen cat"
 ).split()
-BODIES = [":", "return 1", "/bin/echo FAKE; /bin/echo FAKE >&2; return 7"]
+BODIES = ["/bin/true", "/bin/false", "/bin/echo FAKE; /bin/echo FAKE >&2"]
 
 
 def goes_on(shell: BlockingExecutor) -> None:

@@ -20,7 +20,7 @@ READERS = [
     ("bash -s", "", 0),
     ("while read -r line; do echo \"$line\"; done; echo end", "end\n", 0),
     ("mapfile lines; echo ${#lines[@]}", "0\n", 0),
-    ("select x in a b; do echo $x; done 2>/dev/null", "", 1),
+    ("select x in a b; do echo $x; done 2>/dev/null", "\n", 1),
     ("read -t 5 x; echo $?", "1\n", 0),
     ("cat <&0; cat /dev/stdin; cat /proc/self/fd/0", "", 0),
     ("exec cat", "", 0),

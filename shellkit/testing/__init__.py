@@ -1,0 +1,39 @@
+"""For those who test executors: the contract as a suite of tests, and scripted shells for timing corners.
+
+`ExecutorContract` is what every executor promises; pytest collects it from a subclass:
+
+    class TestMine(ExecutorContract):
+        def make_executor(self, **options):
+            return MyExecutor(**options)
+
+`ScriptedExecutor` runs real sessions on shells that follow a script, so that a report in twenty pieces, a shell
+that never answers or one that dies at the worst moment can be had at will. Nothing outside of tests imports this;
+pytest is imported by the tests only. `pytest.register_assert_rewrite("shellkit.testing.contract")` before the
+import makes failures tell more.
+"""
+
+from .contract import ExecutorContract
+from .scripted import (
+    Await,
+    Exit,
+    Expect,
+    Hang,
+    Report,
+    ScriptedExecutor,
+    ScriptedProcess,
+    Send,
+    Step,
+)
+
+__all__ = [
+    "Await",
+    "ExecutorContract",
+    "Exit",
+    "Expect",
+    "Hang",
+    "Report",
+    "ScriptedExecutor",
+    "ScriptedProcess",
+    "Send",
+    "Step",
+]
