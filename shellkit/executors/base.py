@@ -25,6 +25,11 @@ from . import options
 from .options import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..audit import AuditLog
+    from ..environment.base import ShellEnvironment
+    from ..policy.base import Policy
+    from ..tool import Approver, ShellTool
+    from ..tool.tool import ApprovalMode
     from .blocking import BlockingExecutor
 
 __all__ = ["Executor", "OnOutput"]
@@ -64,6 +69,54 @@ class Executor(ABC):
     @abstractmethod
     def base_workdir(self) -> bytes:
         """What a relative `workdir` of one command is taken from."""
+
+    #: How far the executor isolates what it runs: "none", or a name such as "docker".
+    isolation: str = "none"
+    max_output_bytes: int
+
+    @property
+    @abstractmethod
+    def family(self) -> str:
+        """The shell's dialect family."""
+
+    @abstractmethod
+    def facts(self) -> ShellEnvironment:
+        """What is known of the shell without asking it."""
+
+    @property
+    def workdir(self) -> str:
+        """Where the shell stands, as far as the last result told."""
+        here = self._session.workdir if self._session is not None else None
+        return os.fsdecode(here if here is not None else self.base_workdir)
+
+    def as_tool(
+        self,
+        name: str = "run_shell",
+        description: str | None = None,
+        approval: ApprovalMode = "always",
+        approver: Approver | None = None,
+        policy: Policy | None = None,
+        acknowledge_unsafe: bool = False,
+        audit: AuditLog | str | os.PathLike[str] | None = None,
+        max_timeout: float = 600.0,
+    ) -> ShellTool:
+        """Return this shell as a tool for a model; `ShellTool` says what the arguments mean and what it raises.
+
+        Policy and approval belong to the tool: `run` is the programmer's own door.
+        """
+        from ..tool import ShellTool
+
+        return ShellTool(
+            self,
+            name=name,
+            description=description,
+            approval=approval,
+            approver=approver,
+            policy=policy,
+            acknowledge_unsafe=acknowledge_unsafe,
+            audit=audit,
+            max_timeout=max_timeout,
+        )
 
     # -- running ---------------------------------------------------------------------------------------
 

@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..errors import ExecutorUnavailable
 from ..policy.confinement import Confinement
-from ..policy.environ import FilteredEnvironment, filter_environment
+from ..policy.environ import FilteredEnvironment, filter_environment, is_startup_hook
 from ..process.local import LocalProcess
 from ..process.pipes import PipeSource
 from ..process.tree import Containment
@@ -21,6 +22,9 @@ from ..sessions.stateless import StatelessSession
 from ..sessions.turnstile import Turnstile
 from . import options
 from .base import Executor
+
+if TYPE_CHECKING:
+    from ..environment.base import ShellEnvironment
 
 __all__ = ["LocalExecutor"]
 
@@ -98,6 +102,23 @@ class LocalExecutor(Executor):
     def base_workdir(self) -> bytes:
         return self._workdir
 
+    @property
+    def family(self) -> str:
+        return self.shell.family
+
+    def facts(self) -> ShellEnvironment:
+        from ..environment.base import ShellEnvironment
+
+        system = os.uname()
+        return ShellEnvironment(
+            family=self.shell.family,
+            mode=self.mode,
+            confinement=self._confinement.mode,
+            kernel=f"{system.sysname} {system.release}",
+            architecture=system.machine,
+            workdir=self.workdir,
+        )
+
     def environment(self) -> FilteredEnvironment:
         """Return the environment that a shell started now would get, and the names that were left out."""
         return filter_environment(os.environ, keep=self.keep_env, clean=self.clean_env, extra=self.env)
@@ -126,6 +147,8 @@ class LocalExecutor(Executor):
         inherited = dict(os.environb)
         if self._filtered is None or self._filtered[0] != inherited:
             variables = self.environment().variables
+            # What a shell starts by never reaches it, not even on request (contract H8).
+            variables = {name: text for name, text in variables.items() if not is_startup_hook(name)}
             encoded = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
             self._filtered = (inherited, encoded)
         return self._filtered[1]

@@ -14,7 +14,7 @@ import attrs
 
 from .variables import STARTUP_HOOKS
 
-__all__ = ["HARMLESS", "SECRETS", "FilteredEnvironment", "filter_environment"]
+__all__ = ["HARMLESS", "SECRETS", "FilteredEnvironment", "filter_environment", "is_startup_hook"]
 
 # Names that look like secrets; compared without case. `SSH_AUTH_SOCK`, `KEYBOARD`, `TOKENIZERS_PARALLELISM`,
 # `AWS_REGION` and `OLDPWD` do not match.
@@ -92,6 +92,11 @@ def filter_environment(
 def _compiled(patterns: Iterable[str]) -> re.Pattern[str]:
     # One expression for all: 35 variables against 70 patterns take 0.9 ms one by one, 0.2 ms so.
     return re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")
+
+
+def is_startup_hook(name: str) -> bool:
+    """Return whether a shell runs, obeys or ends itself by this variable when it starts."""
+    return _HOOK.match(name) is not None
 
 
 _SECRET, _HOOK, _BASIC = _compiled(SECRETS), _compiled(STARTUP_HOOKS), _compiled(_BASICS)

@@ -87,6 +87,11 @@ class Session(ABC):
     Callers let one procedure run at a time; `request_stop` may come from any thread.
     """
 
+    @property
+    @abstractmethod
+    def workdir(self) -> bytes | None:
+        """Where the shell stands, as far as the last command told."""
+
     @abstractmethod
     def start(self) -> Procedure[None]:
         """Start a shell if there is none."""

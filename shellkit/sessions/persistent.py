@@ -75,6 +75,10 @@ class PersistentSession(Session):
         self._mutex = threading.Lock()
 
     @property
+    def workdir(self) -> bytes | None:
+        return self._workdir
+
+    @property
     def containment(self) -> Containment:
         """The processes of the session."""
         return self._containment
@@ -403,7 +407,7 @@ class Checkpointing(Exchange):
 
 def _errexit_fired(turn: Turn, text: bytes) -> bool:
     # No shell tells a trap whether `exit` or errexit ended it (bash's BASH_COMMAND is the wrapper's `eval`).
-    by_exit = turn.exit_code in map(int, _EXIT.findall(text))
+    by_exit = turn.exit_code in [int(number) for number in _EXIT.findall(text)]
     return bool(turn.exit_code) and not turn.cut_short and not by_exit
 
 

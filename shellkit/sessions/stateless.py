@@ -55,6 +55,10 @@ class StatelessSession(Session):
         self._mutex = threading.Lock()
 
     @property
+    def workdir(self) -> bytes | None:
+        return self._settings.workdir
+
+    @property
     def containment(self) -> Containment:
         """The processes of the session."""
         return self._containment

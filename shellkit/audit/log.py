@@ -1,0 +1,333 @@
+"""Write the audit log. Called by the gate of the tool: before a command, after it, and for a call that was refused.
+
+What cannot be recorded must not run: every failure to write is an `AuditError`. One file may be written by several
+threads and processes at once. The calls block for microseconds (with `fsync`, for as long as the disk takes).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal
+
+import attrs
+
+from ..result import ShellResult
+from .record import AuditError, Position, encode, parse
+from .redact import redact
+
+__all__ = ["AuditEntry", "AuditLog"]
+
+#: Seconds to wait for another process that is writing; it holds the lock for microseconds unless it is stopped.
+_PATIENCE = 5.0
+_BLOCK = 65536
+
+
+@attrs.frozen
+class AuditEntry:
+    """The line that was written before a command; `after` closes it.
+
+    Attributes:
+        seq: its number in the file, counted from 0.
+        hash: its hash; kept elsewhere, it proves later that the file up to here is the same (`verify(anchor=)`).
+    """
+
+    seq: int
+    hash: str
+
+
+class AuditLog:
+    """An append-only file of JSON lines, each holding the hash of the one before.
+
+    Args:
+        path: the file; made (0600) if it does not exist. It belongs where the commands it records cannot write.
+        redact: take what looks like a secret out of a command before it is written; the SHA-256 of the original
+            stays. (A secret that can be guessed can be guessed from that, too.)
+        fsync: wait until each line is on the disk, so that it survives a power failure, not only a crash.
+
+    Raises:
+        AuditError: the file cannot be opened, is no regular file, or its last line has been damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, redact: bool = True, fsync: bool = False) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        self._redact = redact
+        self._fsync = fsync
+        self._close: weakref.finalize[Any, Any] | None = None
+        self._open()
+        with self._locked():
+            pass
+
+    # -- for the gate ----------------------------------------------------------------------------------
+
+    def before(
+        self,
+        command: str,
+        *,
+        decision: Literal["allowed", "refused"],
+        decided_by: str,
+        reason: str = "",
+        tool: str = "",
+        executor: str = "",
+        session: str = "",
+        call_id: str = "",
+        workdir: str | None = None,
+    ) -> AuditEntry:
+        """Record a call before it runs, or that it does not; when this returns, the line is written.
+
+        Args:
+            command: the text as it will run.
+            decision: "allowed" or "refused".
+            decided_by: who or which rule decided: "policy: <rule>", "approver: <name>", "memory: <scope>" ...
+            reason: why, in the words of the rule or the person.
+            tool: name of the tool.
+            executor: what runs it, e.g. "LocalExecutor".
+            session: which conversation it belongs to.
+            call_id: the model's id of the call.
+            workdir: where it will run, if known.
+
+        Returns:
+            What `after` needs. A refused call has no `after`.
+
+        Raises:
+            AuditError: the line could not be written. The command must not run.
+            ValueError: `decision` is another word.
+        """
+        if decision not in ("allowed", "refused"):
+            raise ValueError(f'decision is "allowed" or "refused", not {decision!r}')
+        fields: dict[str, Any] = {
+            "event": "before" if decision == "allowed" else "refused",
+            "command": command,
+            "decision": decision,
+            "decided_by": decided_by,
+            "executor": executor,
+            "pid": os.getpid(),
+            "reason": reason,
+            "session": session,
+            "tool": tool,
+            "workdir": workdir,
+        }
+        if call_id:
+            fields["call_id"] = call_id
+        if self._redact:
+            fields["reason"] = redact(reason)
+            fields["command"] = shown = redact(command)
+            if shown != command:
+                fields["command_sha256"] = _sha256(command)
+        position = self._append(fields)
+        return AuditEntry(position.seq, position.hash)
+
+    def after(self, entry: AuditEntry, outcome: ShellResult | BaseException) -> AuditEntry:
+        """Record what came of a command that `before` has recorded.
+
+        Args:
+            entry: what `before` returned.
+            outcome: the result; or the exception that came instead (of which only the type is written).
+
+        Raises:
+            AuditError: the line could not be written; the command has run all the same.
+        """
+        fields: dict[str, Any] = {"event": "after", "call": entry.seq}
+        if isinstance(outcome, BaseException):
+            fields["error"] = type(outcome).__name__
+            result = getattr(outcome, "result", None)  # what had been printed when the executor was closed
+        else:
+            result = outcome
+        if isinstance(result, ShellResult):
+            stdout, stderr = (text.encode("utf-8", "surrogatepass") for text in (result.stdout, result.stderr))
+            fields |= {
+                "duration": round(result.duration, 6),
+                "exit_code": result.exit_code,
+                "shell_state": result.shell_state,
+                "stderr_bytes": len(stderr),
+                "stderr_sha256": hashlib.sha256(stderr).hexdigest(),
+                "stdout_bytes": len(stdout),
+                "stdout_sha256": hashlib.sha256(stdout).hexdigest(),
+                "timed_out": result.timed_out,
+                "workdir": result.workdir,
+            }
+            if result.truncated:
+                fields["omitted_bytes"] = result.stdout_omitted + result.stderr_omitted
+        position = self._append(fields)
+        return AuditEntry(position.seq, position.hash)
+
+    def close(self) -> None:
+        """Give the file back; later calls raise `AuditError`. Idempotent."""
+        with self._mutex if os.getpid() == self._pid else contextlib.nullcontext():  # a fork may have kept it locked
+            if self._close is not None:
+                self._close()
+
+    def __enter__(self) -> AuditLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def _append(self, fields: dict[str, Any]) -> Position:
+        if os.getpid() != self._pid:
+            # A forked child shares the parent's open file, and with it the parent's lock (flock(2)).
+            self._open()
+        with self._locked():
+            fields["time"] = _now()
+            return self._write(fields)
+
+    def _open(self) -> None:
+        try:
+            from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
+        except ImportError as error:
+            raise AuditError("an audit log needs POSIX file locks, which this platform has not") from error
+        self._flock, self._acquire, self._release = flock, LOCK_EX | LOCK_NB, LOCK_UN
+        if self._close is not None:
+            self._close()
+        self._pid = os.getpid()
+        self._mutex = threading.Lock()
+        self._position = Position()
+        self._end = -1  # of the file when `_position` was its last line; the file is read again when it differs
+        try:
+            # O_NONBLOCK: opening a FIFO must not wait for its reader.
+            self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        except OSError as error:
+            raise self._error("cannot be opened", error) from error
+        self._close = weakref.finalize(self, os.close, self._fd)
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            self._close()
+            raise AuditError(f"the audit log {self.path} is no regular file, so it can be no chain; name another path")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the file against threads and other processes, with `_position` at its last line."""
+        if not self._mutex.acquire(timeout=_PATIENCE):
+            raise AuditError(f"the audit log {self.path} is being written by another thread that does not go on")
+        try:
+            if self._close is None or not self._close.alive:
+                raise AuditError(f"the audit log {self.path} is closed; make a new AuditLog")
+            self._lock_file()
+            try:
+                self._catch_up()
+                yield
+            finally:
+                self._flock(self._fd, self._release)
+        except OSError as error:
+            raise self._error("cannot be written", error) from error
+        finally:
+            self._mutex.release()
+
+    def _lock_file(self) -> None:
+        give_up = 0.0
+        while True:
+            try:
+                return self._flock(self._fd, self._acquire)
+            except BlockingIOError:
+                now = time.monotonic()
+                give_up = give_up or now + _PATIENCE
+                if now > give_up:
+                    raise AuditError(
+                        f"the audit log {self.path} has been locked by another process for {_PATIENCE:g} s; "
+                        "find it with fuser, or use another file"
+                    ) from None
+                time.sleep(0.0002)
+
+    def _catch_up(self) -> None:
+        """Read the last line if others have written since, begin an empty file, and mend a line that was torn."""
+        status = os.fstat(self._fd)
+        if status.st_nlink == 0:
+            raise AuditError(
+                f"the audit log {self.path} was deleted while in use; find out by whom, make a new AuditLog"
+            )
+        if status.st_size == self._end:
+            return
+        if status.st_size < self._end:
+            raise self._tampered("has become shorter while in use: lines were removed")
+        self._end = status.st_size
+        if self._end == 0:
+            self._position = Position()
+            self._write({"event": "begin", "id": secrets.token_hex(16), "time": _now(), "version": 1})
+            return
+        start, line = self._last_line(self._end)
+        if line.endswith(b"\n"):
+            self._position = self._position_of(line[:-1])
+            return
+        if parse(line)[1]:  # only its line end is missing
+            self._put(b"\n")
+            self._position = self._position_of(line)
+            self._end += 1
+            return
+        # Half a line: what wrote it was killed, or the disk was full. It stays, and the next line says so.
+        if start == 0:
+            raise self._tampered("has no whole line")
+        self._position = self._position_of(self._last_line(start)[1][:-1])
+        self._write({"event": "torn", "bytes": len(line), "sha256": _sha256(line), "time": _now()}, b"\n")
+
+    def _position_of(self, line: bytes) -> Position:
+        record, right = parse(line)
+        if record is None or not right or record["seq"] < self._position.seq:
+            raise self._tampered("does not end with a line that was written here")
+        return Position(record["seq"], record["hash"])
+
+    def _last_line(self, end: int) -> tuple[int, bytes]:
+        """Return where the last line before `end` starts, and its bytes."""
+        tail = b""
+        at = end
+        while at > 0:
+            # Each step reads as much as all before: linear, however long the line is.
+            size = min(at, max(_BLOCK, len(tail)))
+            at -= size
+            tail = os.pread(self._fd, size, at) + tail
+            if (found := tail.rfind(b"\n", 0, len(tail) - 1)) >= 0:
+                return at + found + 1, tail[found + 1 :]
+        return 0, tail
+
+    def _write(self, fields: dict[str, Any], lead: bytes = b"") -> Position:
+        line, position = encode(fields, self._position)
+        self._put(lead + line)
+        # In this order: an interrupt between the two makes the next call read the file, and not fork the chain.
+        self._position = position
+        self._end += len(lead) + len(line)
+        return position
+
+    def _put(self, data: bytes) -> None:
+        written = os.write(self._fd, data)
+        if written != len(data):
+            # The rest does not fit (a limit, a full disk): half a line is worse than none.
+            with contextlib.suppress(OSError):  # an append-only file (chattr +a); the next writer mends the line
+                os.ftruncate(self._fd, self._end)
+            self._end = -1
+            raise AuditError(
+                f"the audit log {self.path} took only {written} of {len(data)} bytes; make room on its disk. "
+                "Nothing runs that cannot be recorded"
+            )
+        if self._fsync:
+            os.fdatasync(self._fd)
+
+    def _tampered(self, what: str) -> AuditError:
+        return AuditError(
+            f"the audit log {self.path} {what}; see `shellkit audit verify`, keep it as evidence, find out who did it, "
+            "and begin a new one. Nothing runs that cannot be recorded"
+        )
+
+    def _error(self, what: str, error: OSError) -> AuditError:
+        return AuditError(
+            f"the audit log {self.path} {what}: {error.strerror or error}; see to its directory, permissions and disk, "
+            "or name another path. Nothing runs that cannot be recorded"
+        )
+
+
+def _sha256(text: str | bytes) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
