@@ -83,6 +83,10 @@ class Times:
         """Return the median of the rounds' ratios: what disturbs one round disturbs one ratio."""
         return statistics.median(a / b for a, b in zip(self._rounds[name], self._rounds[yardstick], strict=True))
 
+    def difference(self, name: str, yardstick: str) -> float:
+        """Return the median of the rounds' differences, in seconds."""
+        return statistics.median(a - b for a, b in zip(self._rounds[name], self._rounds[yardstick], strict=True))
+
     def spread(self, name: str, yardstick: str) -> str:
         """Return the smallest and largest ratio of a round."""
         ratios = [a / b for a, b in zip(self._rounds[name], self._rounds[yardstick], strict=True)]

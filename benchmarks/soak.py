@@ -3,8 +3,8 @@
     python -m benchmarks.soak [--minutes N] [--seed N]
 
 Random commands, time-outs, cancels and kills on executors of both modes. What is counted is counted when nothing
-runs: descriptors and threads of this process, its children and whatever was started in a session of this run, cgroups and
-temporary directories, and resident memory. Prints a table and exits non-zero if anything has grown.
+runs: descriptors and threads of this process, its children and whatever was started in a session of this run,
+cgroups and temporary directories, and resident memory. Prints a table and exits non-zero if anything has grown.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import random
@@ -52,6 +53,8 @@ class Census:
 
 def _census() -> Census:
     gc.collect()
+    with contextlib.suppress(AttributeError):  # glibc only: what is free goes back to the system before it is counted
+        ctypes.CDLL(None).malloc_trim(0)
     return Census(
         descriptors=len(os.listdir("/proc/self/fd")) - 1,
         processes=len(_processes()),
@@ -192,26 +195,36 @@ async def _one_executor(dice: random.Random, done: Counter[str]) -> None:
     )
     names = list(_EVENTS)
     weights = [_EVENTS[name][0] for name in names]
-    try:
-        for name in dice.choices(names, weights, k=dice.randrange(1, 40)):
-            try:
-                await _EVENTS[name][1](executor, dice)
-            except Exception as error:
-                # What must not happen is told and counted, and the soak goes on: it is about what stays behind.
-                print(f"  FAULT in {name}, {mode}: {type(error).__name__}: {str(error)[:500]}")
-                if not isinstance(error, AssertionError):
-                    traceback.print_exc()
-                done["faults"] += 1
-            done[name] += 1
-    finally:
-        if dice.random() < 0.2:  # close it under a command
-            task = asyncio.ensure_future(executor.run("sleep 100"))
-            await asyncio.sleep(dice.uniform(0, 0.02))
-            await executor.close()
-            with contextlib.suppress(ExecutorClosed, SpawnError):
-                await task
-        await executor.close()
+    for name in dice.choices(names, weights, k=dice.randrange(1, 40)):
+        done[name] += 1
+        await _watched(f"{name}, {mode}", _EVENTS[name][1](executor, dice), done)
+    await _watched(f"closing, {mode}", _end(executor, dice), done)
     done[f"{mode} executors"] += 1
+
+
+async def _watched(what: str, event: Awaitable[None], done: Counter[str]) -> None:
+    """What must not happen is told and counted, and the soak goes on: it is about what stays behind."""
+    try:
+        await event
+    except Exception as error:
+        print(f"  FAULT in {what}: {type(error).__name__}: {str(error)[:500]}")
+        if not isinstance(error, AssertionError):
+            traceback.print_exc()
+        done["faults"] += 1
+
+
+async def _end(executor: Executor, dice: random.Random) -> None:
+    """Close it, at times under a command."""
+    if dice.random() < 0.8:
+        await executor.close()
+        return
+    task = asyncio.ensure_future(executor.run("sleep 100"))
+    await asyncio.sleep(dice.uniform(0, 0.02))
+    try:
+        await executor.close()
+    finally:
+        with contextlib.suppress(ExecutorClosed, SpawnError):
+            await task
 
 
 async def _soak(seconds: float, dice: random.Random, done: Counter[str]) -> None:

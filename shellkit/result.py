@@ -95,16 +95,21 @@ class ShellResult:
             ended += ", timed out"
         where = "" if self.workdir is None else f", in {self.workdir}"
         parts.append(f"[{ended}, {self.duration:.2f} s{where}]")
+        parts.extend(_still_runs(job.pids) for job in self.background if job.running)
         parts.extend(f"[note: {note}]" for note in self.notes)
         return "\n".join(parts).encode("utf-8", "replace").decode("utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `json.dumps(..., allow_nan=False)` and UTF-8 accept, whatever the bytes."""
-        values = {
-            name: _json_safe(getattr(self, name)) for name in (field.name for field in attrs.fields(ShellResult))
-        }
+        values = {name: _json_safe(getattr(self, name)) for name in (field.name for field in attrs.fields(ShellResult))}
         values["background"] = [{"pids": list(job.pids), "running": job.running} for job in self.background]
         return values
+
+
+def _still_runs(pids: tuple[int, ...]) -> str:
+    named = " ".join(map(str, pids[:8]))
+    more = f" and {len(pids) - 8} more" if len(pids) > 8 else ""
+    return f"[still running in the background: pid {named}{more}; what it writes from now on is not shown]"
 
 
 def _json_safe(value: Any) -> Any:

@@ -86,8 +86,8 @@ class AuditLog:
 
         Args:
             command: the text as it will run.
-            decision: "allowed" or "refused".
-            decided_by: who or which rule decided: "policy: <rule>", "approver: <name>", "memory: <scope>" ...
+            decision: whether it will run.
+            decided_by: who or which rule decided: a rule of the policy, an approver, the memory of approvals.
             reason: why, in the words of the rule or the person.
             tool: name of the tool.
             executor: what runs it, e.g. "LocalExecutor".
@@ -96,7 +96,7 @@ class AuditLog:
             workdir: where it will run, if known.
 
         Returns:
-            What `after` needs. A refused call has no `after`.
+            What `after` needs. Nothing follows a call that was refused.
 
         Raises:
             AuditError: the line could not be written. The command must not run.
@@ -105,10 +105,11 @@ class AuditLog:
         if decision not in ("allowed", "refused"):
             raise ValueError(f'decision is "allowed" or "refused", not {decision!r}')
         fields: dict[str, Any] = {
-            "event": "before" if decision == "allowed" else "refused",
+            "call_id": call_id,
             "command": command,
-            "decision": decision,
             "decided_by": decided_by,
+            "decision": decision,
+            "event": "before" if decision == "allowed" else "refused",
             "executor": executor,
             "pid": os.getpid(),
             "reason": reason,
@@ -116,22 +117,20 @@ class AuditLog:
             "tool": tool,
             "workdir": workdir,
         }
-        if call_id:
-            fields["call_id"] = call_id
         if self._redact:
             fields["reason"] = redact(reason)
             fields["command"] = shown = redact(command)
             if shown != command:
                 fields["command_sha256"] = _sha256(command)
-        position = self._append(fields)
-        return AuditEntry(position.seq, position.hash)
+        return self._append(fields)
 
     def after(self, entry: AuditEntry, outcome: ShellResult | BaseException) -> AuditEntry:
         """Record what came of a command that `before` has recorded.
 
         Args:
             entry: what `before` returned.
-            outcome: the result; or the exception that came instead (of which only the type is written).
+            outcome: the result, of whose output the sizes and the SHA-256 (of what was kept, as UTF-8) are written;
+                or the exception that came instead, of which the type is written, and the result that it carries.
 
         Raises:
             AuditError: the line could not be written; the command has run all the same.
@@ -139,26 +138,12 @@ class AuditLog:
         fields: dict[str, Any] = {"event": "after", "call": entry.seq}
         if isinstance(outcome, BaseException):
             fields["error"] = type(outcome).__name__
-            result = getattr(outcome, "result", None)  # what had been printed when the executor was closed
+            carried = getattr(outcome, "result", None)  # `ExecutorClosed` has what had been printed
         else:
-            result = outcome
-        if isinstance(result, ShellResult):
-            stdout, stderr = (text.encode("utf-8", "surrogatepass") for text in (result.stdout, result.stderr))
-            fields |= {
-                "duration": round(result.duration, 6),
-                "exit_code": result.exit_code,
-                "shell_state": result.shell_state,
-                "stderr_bytes": len(stderr),
-                "stderr_sha256": hashlib.sha256(stderr).hexdigest(),
-                "stdout_bytes": len(stdout),
-                "stdout_sha256": hashlib.sha256(stdout).hexdigest(),
-                "timed_out": result.timed_out,
-                "workdir": result.workdir,
-            }
-            if result.truncated:
-                fields["omitted_bytes"] = result.stdout_omitted + result.stderr_omitted
-        position = self._append(fields)
-        return AuditEntry(position.seq, position.hash)
+            carried = outcome
+        if isinstance(carried, ShellResult):
+            fields |= _outcome(carried)
+        return self._append(fields)
 
     def close(self) -> None:
         """Give the file back; later calls raise `AuditError`. Idempotent."""
@@ -176,13 +161,13 @@ class AuditLog:
 
     # -- writing ---------------------------------------------------------------------------------------
 
-    def _append(self, fields: dict[str, Any]) -> Position:
+    def _append(self, fields: dict[str, Any]) -> AuditEntry:
         if os.getpid() != self._pid:
             # A forked child shares the parent's open file, and with it the parent's lock (flock(2)).
             self._open()
         with self._locked():
-            fields["time"] = _now()
-            return self._write(fields)
+            position = self._write({**fields, "time": _now()})
+        return AuditEntry(position.seq, position.hash)
 
     def _open(self) -> None:
         try:
@@ -243,33 +228,30 @@ class AuditLog:
     def _catch_up(self) -> None:
         """Read the last line if others have written since, begin an empty file, and mend a line that was torn."""
         status = os.fstat(self._fd)
+        end = status.st_size
         if status.st_nlink == 0:
-            raise AuditError(
-                f"the audit log {self.path} was deleted while in use; find out by whom, make a new AuditLog"
-            )
-        if status.st_size == self._end:
+            raise self._tampered("was deleted while in use")
+        if end == self._end:
             return
-        if status.st_size < self._end:
+        if end < self._end:
             raise self._tampered("has become shorter while in use: lines were removed")
-        self._end = status.st_size
-        if self._end == 0:
-            self._position = Position()
+        if end == 0:
+            self._end, self._position = 0, Position()
             self._write({"event": "begin", "id": secrets.token_hex(16), "time": _now(), "version": 1})
             return
-        start, line = self._last_line(self._end)
+        start, line = self._last_line(end)
         if line.endswith(b"\n"):
-            self._position = self._position_of(line[:-1])
-            return
-        if parse(line)[1]:  # only its line end is missing
+            self._position, self._end = self._position_of(line[:-1]), end
+        elif parse(line)[1]:  # only its line end is missing
+            self._position, self._end = self._position_of(line), end
             self._put(b"\n")
-            self._position = self._position_of(line)
             self._end += 1
-            return
-        # Half a line: what wrote it was killed, or the disk was full. It stays, and the next line says so.
-        if start == 0:
+        elif start == 0:
             raise self._tampered("has no whole line")
-        self._position = self._position_of(self._last_line(start)[1][:-1])
-        self._write({"event": "torn", "bytes": len(line), "sha256": _sha256(line), "time": _now()}, b"\n")
+        else:
+            # Half a line: what wrote it was killed, or the disk was full. It stays, and the next line says so.
+            self._position, self._end = self._position_of(self._last_line(start)[1][:-1]), end
+            self._write({"event": "torn", "bytes": len(line), "sha256": _sha256(line), "time": _now()}, b"\n")
 
     def _position_of(self, line: bytes) -> Position:
         record, right = parse(line)
@@ -323,6 +305,22 @@ class AuditLog:
             f"the audit log {self.path} {what}: {error.strerror or error}; see to its directory, permissions and disk, "
             "or name another path. Nothing runs that cannot be recorded"
         )
+
+
+def _outcome(result: ShellResult) -> dict[str, Any]:
+    stdout, stderr = (text.encode("utf-8", "surrogatepass") for text in (result.stdout, result.stderr))
+    return {
+        "duration": round(result.duration, 6),
+        "exit_code": result.exit_code,
+        "omitted_bytes": result.stdout_omitted + result.stderr_omitted,
+        "shell_state": result.shell_state,
+        "stderr_bytes": len(stderr),
+        "stderr_sha256": hashlib.sha256(stderr).hexdigest(),
+        "stdout_bytes": len(stdout),
+        "stdout_sha256": hashlib.sha256(stdout).hexdigest(),
+        "timed_out": result.timed_out,
+        "workdir": result.workdir,
+    }
 
 
 def _sha256(text: str | bytes) -> str:

@@ -151,7 +151,8 @@ class _Checker:
         if record.get("event") == "before":
             self._open.add(record["seq"])
         elif record.get("event") == "after":
-            self._open.discard(record.get("call", -1))
+            call = record.get("call")
+            self._open.discard(call if isinstance(call, int) else -1)
 
     def _settle_broken(self, record: dict[str, Any] | None) -> None:
         """Decide about the broken lines before `record` (None: before the end of the file)."""

@@ -1,7 +1,7 @@
 """What a model must know of each dialect to write commands in it. Pure text; `ShellEnvironment` calls it.
 
 Only what a model that thinks in bash gets wrong elsewhere. Each claim about a POSIX shell is run against that shell
-in `tests/test_environment.py`.
+in `tests/environment/test_shells.py`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable
 from ..policy.confinement import Confinement
+from ..protocol.command import encode_command
 from ..result import ShellResult
 from ..sessions.base import RunCall, Session, StreamName
 from ..sessions.drive import drive_async
@@ -231,7 +232,7 @@ class Executor(ABC):
         input: object,  # noqa: A002  (as in `run`)
         merge_stderr: bool,
     ) -> RunCall:
-        text = options.check_command(command)
+        text = encode_command(command)
         directory = None
         if workdir is not None:
             directory = options.check_workdir(workdir, self.base_workdir)

@@ -11,14 +11,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, cast, get_args
 
-from ..errors import InvalidCommand, InvalidWorkdir
+from ..errors import InvalidWorkdir
 from ..policy.confinement import ConfinementMode
 
 __all__ = [
     "UNSET",
     "Mode",
     "Unset",
-    "check_command",
     "check_confinement",
     "check_env",
     "check_input",
@@ -32,9 +31,6 @@ __all__ = [
 
 Mode = Literal["persistent", "stateless"]
 
-#: Longest command (contract B3).
-MAX_COMMAND_BYTES = 10 * 1024 * 1024
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -46,26 +42,6 @@ class Unset:
 
 
 UNSET = Unset()
-
-
-def check_command(command: object) -> bytes:
-    """Return what the shell gets: UTF-8, CRLF line ends as LF."""
-    if not isinstance(command, str):
-        raise TypeError(f"command must be a str, not {type(command).__name__}; join an argv list with shlex.join()")
-    if "\0" in command:
-        raise InvalidCommand("command contains a NUL character, which no shell can read; remove it")
-    try:
-        text = command.replace("\r\n", "\n").encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidCommand(
-            f"command contains a lone surrogate at index {error.start}, which is no character; "
-            "decode the text it came from as UTF-8"
-        ) from None
-    if len(text) > MAX_COMMAND_BYTES:
-        raise InvalidCommand(
-            f"command is {len(text)} bytes long, more than {MAX_COMMAND_BYTES}; write it to a file and run that"
-        )
-    return text
 
 
 def check_timeout(value: object, default: float | None) -> float | None:

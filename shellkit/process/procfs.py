@@ -13,7 +13,7 @@ from termios import FIONREAD
 
 import attrs
 
-__all__ = ["Stat", "bytes_waiting", "children", "has_environment", "is_reading", "processes", "stat", "workdir"]
+__all__ = ["Children", "Stat", "bytes_waiting", "has_environment", "is_reading", "processes", "stat", "workdir"]
 
 
 @attrs.frozen
@@ -51,13 +51,33 @@ def processes() -> dict[int, Stat]:
     return {entry.pid: entry for entry in found if entry is not None}
 
 
-def children(pid: int) -> list[int]:
-    """Return the ids of the direct children of a single-threaded process."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
-            return [int(word) for word in file.read(1 << 20).split()]
-    except OSError:
-        return []
+class Children:
+    """The direct children of a single-threaded process, from a file that is kept open: asked for after every command.
+
+    Args:
+        pid: the process; it may end at any time, and then has none.
+    """
+
+    def __init__(self, pid: int) -> None:
+        try:
+            self._fd = os.open(f"/proc/{pid}/task/{pid}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # it is gone, or the kernel was built without CONFIG_PROC_CHILDREN
+            self._fd = -1
+
+    def read(self) -> list[int]:
+        """Return their ids (some 500 at the most)."""
+        if self._fd < 0:
+            return []
+        try:
+            return [int(word) for word in os.pread(self._fd, 4096, 0).split()]
+        except OSError:
+            return []
+
+    def close(self) -> None:
+        """Give the descriptor back; idempotent."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 def has_environment(pid: int, entry: bytes) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
@@ -146,6 +147,7 @@ class CgroupContainment(Containment):
 
     def announce(self, shell: int) -> None:
         super().announce(shell)
+        self._scan.announce(shell)
         self._outside.add(shell)
 
     def enter(self, shell: int) -> None:
@@ -160,6 +162,7 @@ class CgroupContainment(Containment):
 
     def leave(self, shell: int) -> None:
         super().leave(shell)
+        self._scan.leave(shell)
         self._outside.discard(shell)
 
     def command_starts(self) -> None:
@@ -240,9 +243,19 @@ class ScanContainment(Containment):
         self._entry = b"SHELLKIT_SESSION=" + cookie.encode()
         self._earlier: dict[int, procfs.Stat] = {}
         self._started = 0
+        self._children: dict[int, procfs.Children] = {}
+
+    def announce(self, shell: int) -> None:
+        super().announce(shell)
+        self._children[shell] = procfs.Children(shell)
 
     def enter(self, shell: int) -> None:
         return
+
+    def leave(self, shell: int) -> None:
+        super().leave(shell)
+        if (children := self._children.pop(shell, None)) is not None:
+            children.close()
 
     def command_starts(self) -> None:
         self._started = _ticks_since_boot()
@@ -255,7 +268,7 @@ class ScanContainment(Containment):
         if not shell_alive:
             return likely and bool(self.running())
         earlier = self._earlier
-        return any(pid not in earlier for pid in procfs.children(shell))
+        return any(pid not in earlier for pid in self._children[shell].read())
 
     def set_aside(self) -> JobGroup | None:
         now = procfs.processes()
@@ -330,8 +343,9 @@ def _descends(entry: procfs.Stat, anchors: dict[int, procfs.Stat], now: dict[int
     return False
 
 
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
 def _ticks_since_boot() -> int:
     # Rounded down, as the kernel does for the start time: a process of the same tick counts as later.
-    with open("/proc/uptime", "rb", buffering=0) as file:
-        seconds = float(file.read(64).split()[0])
-    return int(seconds * os.sysconf("SC_CLK_TCK")) - 1
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS) - 1

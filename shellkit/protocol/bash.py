@@ -163,12 +163,12 @@ class BashDialect(PosixDialect):
         # A DEBUG trap may have printed among them.
         yield from (trap for trap in super()._restore_traps(checkpoint) if trap.startswith(b"\\trap -- "))
 
-    def _arrange_variable(self, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
+    def _arrange_variable(self, link: Link, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
         yield b"__skv%b=$(\\builtin declare -p %b;\\builtin true)" % (number, name)
-        change = list(super()._arrange_variable(number, name, value))[-1]
+        change = list(super()._arrange_variable(link, number, name, value))[-1]
         yield b"\\builtin " + change.removeprefix(b"\\")
 
-    def _settle_variable(self, number: bytes, name: bytes) -> Iterator[bytes]:
+    def _settle_variable(self, link: Link, number: bytes, name: bytes) -> Iterator[bytes]:
         yield b'\\builtin unset %b&&\\builtin eval "$__skv%b"' % (name, number)
 
     def _read_text(self, path: bytes) -> bytes:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from .base import Link
 from .posix import OWN_VARIABLES, PREFIX
-from .quoting import quote
 from .state import Checkpoint
 from .typeset import TypesetDialect
 
@@ -40,9 +39,6 @@ class KshDialect(TypesetDialect):
     def shadowing(self, checkpoint: Checkpoint) -> frozenset[bytes]:
         names = (name.partition(b"(")[0].removeprefix(b"function ") for name in self._functions(checkpoint))
         return self.watched.intersection(names)
-
-    def _read_text(self, path: bytes) -> bytes:
-        return b'__skc="$(<' + quote(path) + b')";'
 
     def _state_commands(self, link: Link) -> list[bytes]:
         *commands, end = super()._state_commands(link)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import attrs
 
@@ -28,7 +28,10 @@ from .state import Checkpoint, parse_sections
 __all__ = ["Machine", "ProtocolViolation", "State"]
 
 
-_DEFINED = re.compile(rb"(\w+)\s*\(\s*\)|\bfunction\s+(\w+)")
+#: How a function is defined. The literals come first, for a search from `(\w+)` on is quadratic in a long word.
+_PARENTHESES = re.compile(rb"\(\s*\)")
+_NAME_BEFORE = re.compile(rb"(\w+)\s*\Z")
+_KEYWORD = re.compile(rb"function\s+(\w+)")
 
 
 class ProtocolViolation(Exception):
@@ -100,7 +103,7 @@ class Machine:
     def watch(self, text: bytes) -> bytes:
         """Return lines that ask for words that a command with this text has shadowed, with a trailer."""
         # What the text itself defines is gone round at once: the question goes through such words.
-        self._note_shadowed(b"\n".join(one or other for one, other in _DEFINED.findall(text)))
+        self._note_shadowed(b"\n".join(_defined(text)))
         return self.send(self._definitions() + self.dialect.watch(self.link) + b"\\__skt 0\n")
 
     def checkpoint(self) -> bytes:
@@ -181,3 +184,12 @@ class Machine:
     def _move(self, before: State, after: State) -> None:
         self._expect(before)
         self.state = after
+
+
+def _defined(text: bytes) -> Iterator[bytes]:
+    """Yield the names of functions that a command's text may define."""
+    for found in _PARENTHESES.finditer(text):
+        start = found.start()
+        if name := _NAME_BEFORE.search(text, max(0, start - 64), start):
+            yield name.group(1)
+    yield from _KEYWORD.findall(text)

@@ -32,7 +32,7 @@ __all__ = ["OWN_VARIABLES", "PREFIX", "TRANSIENT", "PosixDialect", "unset_missin
 PREFIX = b"__sk"
 
 #: The wrapper's variables that mean nothing in another shell; the others undo what held for one command.
-TRANSIENT = frozenset(PREFIX + letter for letter in (b"a", b"c", b"f", b"l", b"n", b"q", b"r", b"z"))
+TRANSIENT = frozenset(PREFIX + letter for letter in (b"a", b"c", b"f", b"l", b"n", b"p", b"q", b"r", b"z"))
 
 _NAME = re.compile(rb"(?:(?:export|readonly|declare|typeset)\s+(?:-\S+\s+)*)?([A-Za-z_][A-Za-z0-9_]*)(?:=|$)")
 
@@ -106,7 +106,7 @@ class PosixDialect(Dialect):
     def arrange(self, link: Link, workdir: bytes | None, env: Mapping[str, str | None]) -> bytes:
         steps = [self._unset(link) + b" __skd __sko"]
         for number, (name, value) in enumerate(env.items()):
-            steps += self._arrange_variable(b"%d" % number, name.encode(), value)
+            steps += self._arrange_variable(link, b"%d" % number, name.encode(), value)
         if workdir is not None:
             steps.append(b'__skd=${PWD-} __sko=${OLDPWD-}')
             steps.append(self._cd(link) + b" " + quote(workdir) + b" >/dev/null")
@@ -115,7 +115,7 @@ class PosixDialect(Dialect):
     def settle(self, link: Link, workdir: bytes | None, env: Collection[str]) -> bytes:
         steps: list[bytes] = []
         for number, name in enumerate(env):
-            steps += self._settle_variable(b"%d" % number, name.encode())
+            steps += self._settle_variable(link, b"%d" % number, name.encode())
         if workdir is not None:
             steps.append(self._cd(link) + b" " + quote(workdir) + b" >/dev/null&&OLDPWD=${__sko-${OLDPWD-}}")
         return self._guarded(link, b"&&".join(steps))
@@ -319,15 +319,15 @@ class PosixDialect(Dialect):
         run = self._eval(link) + b" " + quote(steps) + b" 2>'/dev/null'" if steps else b"\\:"
         return run + b"&&\\__skt '0'||\\__skt '1'\n"
 
-    def _arrange_variable(self, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
+    def _arrange_variable(self, link: Link, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
         yield b"__skv%b=${%b-} __skw%b=${%b+s}" % (number, name, number, name)
         yield b"__skx%b=$(\\export -p)" % number
         if value is None:
-            yield b"\\unset " + name
+            yield self._special(link) + b"unset " + name
         else:
-            yield b"\\export " + name + b"=" + quote(value.encode("utf-8", "surrogateescape"))
+            yield self._special(link) + b"export " + name + b"=" + quote(value.encode("utf-8", "surrogateescape"))
 
-    def _settle_variable(self, number: bytes, name: bytes) -> Iterator[bytes]:
+    def _settle_variable(self, link: Link, number: bytes, name: bytes) -> Iterator[bytes]:
         yield b'\\__skb %b "$__skw%b" "$__skv%b" "$__skx%b"' % (name, number, number, number)
 
     # -- small parts -----------------------------------------------------------------------------------

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from .base import Link
+from .base import Call, Endpoints, Link
+from .command import MAX_COMMAND_BYTES
 from .posix import OWN_VARIABLES, TRANSIENT, PosixDialect, unset_missing
+from .quoting import quote
 from .state import Checkpoint, split_statements
 
-__all__ = ["TypesetDialect"]
+__all__ = ["RetracingDialect", "TypesetDialect"]
 
 #: `typeset -i 16 x=16#ff`, `export -T PATH path=( /bin )`, `set -A xs`, `xs[0]=1`, `x=1`.
 _DECLARED = re.compile(
@@ -33,9 +35,8 @@ class TypesetDialect(PosixDialect):
     #: Options that belong to how the shell was started, or are no options of a script.
     own_options: frozenset[bytes] = frozenset()
 
-    #: What reaches special builtins, and `typeset`, as long as nobody has hidden `route`.
-    way = b"\\"
-    way_to_typeset = b"\\"
+    #: Bytes of text above which a command is read from its file by `.`, which puts that file into messages.
+    longest_eval = MAX_COMMAND_BYTES
 
     def _typeset(self, link: Link) -> bytes:
         return self._route(link) + b"typeset"
@@ -72,9 +73,52 @@ class TypesetDialect(PosixDialect):
     def _further_functions(self) -> list[bytes]:
         return []
 
-    def _arrange_variable(self, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
-        yield b"__skv%b=$(%b -p %b 2>'/dev/null'||\\:)" % (number, self.way_to_typeset + b"typeset", name)
-        yield self.way + list(super()._arrange_variable(number, name, value))[-1].removeprefix(b"\\")
+    def _arrange_variable(self, link: Link, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
+        yield b"__skv%b=$(%b -p %b 2>'/dev/null'||\\:)" % (number, self._typeset(link), name)
+        yield list(super()._arrange_variable(link, number, name, value))[-1]
 
-    def _settle_variable(self, number: bytes, name: bytes) -> Iterator[bytes]:
-        yield b'%bunset %b&&%beval "$__skv%b"' % (self.way, name, self.way, number)
+    def _settle_variable(self, link: Link, number: bytes, name: bytes) -> Iterator[bytes]:
+        special = self._special(link)
+        yield b'%bunset %b&&%beval "$__skv%b"' % (special, name, special, number)
+
+    def _set_text(self, call: Call) -> bytes:
+        if call.path is None or len(call.text) <= self.longest_eval:
+            return super()._set_text(call)
+        return b"__skc=" + quote(b"\\. " + quote(call.path)) + b";"
+
+    def _read_text(self, path: bytes) -> bytes:
+        return b'__skc="$(<' + quote(path) + b')";'
+
+
+class RetracingDialect(TypesetDialect):
+    """A shell whose `set -x` goes on writing to what standard error was before the command was redirected.
+
+    mksh keeps the descriptor of the moment when `set -x` ran (`change_xtrace`, misc.c), zsh the one outside of the
+    redirection (`execcmd_exec`, exec.c). So tracing stops after each command and begins anew within the next.
+    """
+
+    def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
+        run = self._eval(link) + b' "${__skp-}$__skc"' + self._redirections(endpoints)
+        return run + b';\\__skt "$?" "$-"'
+
+    def _trailer(self, link: Link, report: bytes) -> bytes:
+        return self._note_tracing(link) + super()._trailer(link, report)
+
+    def _note_tracing(self, link: Link) -> bytes:
+        # `set` would reset `$?`, so the prefix sets it again; `&&` for errexit.
+        begin = self._special(link).replace(b"\\", b"\\\\") + b"set -x;"
+        again = b'case ${2-} in *x*)__skp="%b";case $1 in 0);;*)__skp="$__skp\\\\__skr $1&&:;";;esac;;?*)__skp=;;esac;'
+        return again % begin
+
+    def checkpoint(self, link: Link) -> bytes:
+        return b'\\__skk "$-${__skp:+x}" "$@"\n'
+
+    def _options_back(self) -> bytes:
+        return b"".join(part + b";;esac;" for part in super()._options_back().split(b";;esac;") if b"-x" not in part and part)
+
+    def _restore_flags(self, checkpoint: Checkpoint) -> Iterator[bytes]:
+        flags = checkpoint["flags"]
+        if b"x" in flags:
+            yield b"__skp='\\set -x;'"
+        sections = {**checkpoint.sections, "flags": flags.replace(b"x", b"")}
+        yield from super()._restore_flags(Checkpoint(self.family, sections))

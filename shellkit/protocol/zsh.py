@@ -10,22 +10,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from .base import Call, Link
+from .base import Endpoints, Link
 from .posix import OWN_VARIABLES
 from .quoting import quote
 from .state import Checkpoint
-from .typeset import TypesetDialect
+from .typeset import RetracingDialect
 
 __all__ = ["ZshDialect"]
 
-#: Bytes of text above which a command is read from its file.
-_LONGEST_EVAL = 1 << 16
+_TIED_ARRAY = re.compile(rb"typeset (?:-g )?-a\w*T")
 _HIDING = b"builtin|eval|printf|typeset|unset|trap|set|shift|cd|emulate|return|exit|kill|alias|umask|ulimit"
 
 
-class ZshDialect(TypesetDialect):
+class ZshDialect(RetracingDialect):
     """zsh 5.1 and later."""
 
     family = "zsh"
@@ -46,16 +46,17 @@ class ZshDialect(TypesetDialect):
         b" verbose zle vi emacs norcs noglobalrcs".split()
     )
 
-    way = way_to_typeset = b"\\builtin \\"
+    # `eval` takes quadratic time: 0.6 s for 20,000 commands, `.` 0.04 s.
+    longest_eval = 1 << 16
 
-    _outer_eval = TypesetDialect._eval
-    _special = TypesetDialect._route
+    _outer_eval = RetracingDialect._eval
+    _special = RetracingDialect._route
 
     def watch(self, link: Link) -> bytes:
         return b"\\typeset +f 'builtin' 2>'/dev/null'||\\:\n"
 
     def checkpoint(self, link: Link) -> bytes:
-        return b'\\__skp;' + self._route(link) + b'trap;\\__sks "$-" "$@"\n'
+        return b'\\__skp;' + self._route(link) + b'trap;\\__sks "$-${__skp:+x}" "$@"\n'
 
     def _clear_obstacles(self) -> bytes:
         # Assignments only: no command can be trusted.
@@ -63,6 +64,10 @@ class ZshDialect(TypesetDialect):
             b"options[ksharrays]=off;options[extendedglob]=on;"
             b'functions=("${(@kv)functions[(I)^(' + _HIDING + b')]}");options[extendedglob]=off\n'
         )
+
+    def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
+        # A function cannot do that: when it returns XTRACE is what it was (`doshfunc`, exec.c).
+        return super().wrapper(link, endpoints) + b";" + self._special(link) + b"set +x"
 
     # -- the end of the shell --------------------------------------------------------------------------
 
@@ -115,8 +120,7 @@ class ZshDialect(TypesetDialect):
 
     def _statements(self, text: bytes) -> Iterator[tuple[bytes, bytes]]:
         for name, statement in super()._statements(text):
-            flags = statement.split(b" ")[1]
-            if not (flags.startswith(b"-a") and b"T" in flags):  # the array of a tied pair: the scalar brings it back
+            if not _TIED_ARRAY.match(statement):  # the scalar of the pair brings it back
                 yield name, statement
 
     def _guard(self, statement: bytes) -> bytes:
@@ -149,11 +153,3 @@ class ZshDialect(TypesetDialect):
         at_top = Checkpoint(self.family, {"traps": checkpoint["toplevel"]})
         yield from dict.fromkeys([*super()._restore_traps(at_top), *seen])
 
-    def _set_text(self, call: Call) -> bytes:
-        # `eval` takes quadratic time: 0.6 s for 20,000 commands, `.` 0.04 s. But `.` puts its file into messages.
-        if call.path is None or len(call.text) < _LONGEST_EVAL:
-            return super()._set_text(call)
-        return b"__skc=" + quote(b"\\builtin . " + quote(call.path)) + b";"
-
-    def _read_text(self, path: bytes) -> bytes:
-        return b'__skc="$(<' + quote(path) + b')";'

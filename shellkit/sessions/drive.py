@@ -7,13 +7,19 @@ A procedure of a session is a generator that yields exchanges and returns its re
 from __future__ import annotations
 
 import asyncio
+import select
+import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from .exchange import Exchange
+from .live import Reader
 
 __all__ = ["Procedure", "drive_async", "drive_blocking"]
+
+#: Events to take at a time: `epoll.poll` allocates room for as many as it is told, 12 KiB by default.
+_EVENTS = 8
 
 Result = TypeVar("Result")
 Procedure = Generator[Exchange, None, Result]
@@ -28,6 +34,7 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
     pending: BaseException | None = None
     try:
         exchange = next(procedure)
+        exchange.begin()
         while True:
             try:
                 _wait(exchange)
@@ -36,6 +43,9 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
                 exchange.stop()
                 continue
             exchange = procedure.send(None)
+            if pending is not None:
+                exchange.stop()
+            exchange.begin()
     except StopIteration as stop:
         if pending is not None:
             raise pending from None
@@ -47,12 +57,10 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
 
 
 def _wait(exchange: Exchange) -> None:
-    if exchange.step_while_quick():
-        return
     poll = exchange.poller.poll
     while True:
         timeout = 0.0 if exchange.more else max(0.0, exchange.deadline - time.monotonic())
-        if exchange.step(poll(timeout)):
+        if exchange.step(poll(timeout, _EVENTS)):
             return
 
 
@@ -67,14 +75,22 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
     try:
         exchange = next(procedure)
         while True:
-            waiter = None if exchange.step_while_quick() else _Waiter(loop, exchange)
-            while waiter is not None and not waiter.done():
+            reader = _reader_of(exchange, loop)
+            future = reader.start(exchange)
+            while True:
                 try:
-                    await waiter.wait()
+                    await future
+                    break
                 except asyncio.CancelledError as error:
                     cancelled = error
-                    exchange.stop()
+                    if not reader.over:
+                        exchange.stop()
+                    future = reader.again()
+            if exchange.home is None:
+                reader.detach()
             exchange = procedure.send(None)
+            if cancelled is not None:
+                exchange.stop()
     except StopIteration as stop:
         if cancelled is not None:
             raise cancelled from None
@@ -85,59 +101,118 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
         raise
 
 
-class _Waiter:
-    """Waits for one exchange on one event loop."""
+def _reader_of(exchange: Exchange, loop: asyncio.AbstractEventLoop) -> LoopReader:
+    home = exchange.home
+    if home is None:
+        return LoopReader(loop, exchange.poller)
+    if not isinstance(home.reader, LoopReader) or home.reader.loop is not loop:
+        if home.reader is not None:
+            home.reader.detach()
+        home.reader = LoopReader(loop, home.poller)
+    return home.reader
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, exchange: Exchange) -> None:
-        self._loop = loop
-        self._exchange = exchange
-        self._poll = exchange.poller.poll
+
+class LoopReader(Reader):
+    """Waits on one poller in one event loop.
+
+    It stays in the loop's selector from one exchange to the next, and so does its timer: to put them there and
+    take them out again would cost 50 us a command, half of what `true` takes. When something happens while no
+    exchange waits here (somebody else drives the shell, or it has ended), it takes itself out.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, poller: select.epoll) -> None:
+        self.loop = loop
+        self._poller = poller
+        self._fd = poller.fileno()
+        self._thread = threading.get_ident()
+        self._exchange: Exchange | None = None
         self._future: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._done = False
+        self._timer_at = 0.0  # uvloop's handles do not tell
+        self._registered = False
 
-    def done(self) -> bool:
-        return self._done
+    @property
+    def over(self) -> bool:
+        """Whether the exchange that was started last is."""
+        return self._exchange is None
 
-    async def wait(self) -> None:
-        self._future = self._loop.create_future()
-        fd = self._exchange.poller.fileno()
-        self._loop.add_reader(fd, self._wake)
-        self._schedule()
-        try:
-            await self._future
-        finally:
-            self._loop.remove_reader(fd)
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+    def start(self, exchange: Exchange) -> asyncio.Future[None]:
+        """Begin an exchange, and return what becomes done with it."""
+        self._exchange = exchange
+        self._future = future = self.loop.create_future()
+        if not self._registered:
+            self._registered = True
+            self.loop.add_reader(self._fd, self._ready)
+        self._schedule(exchange)
+        exchange.begin()
+        return future
 
-    def _wake(self) -> None:
-        future = self._future
-        if future is None or future.done():
+    def again(self) -> asyncio.Future[None]:
+        """Return a new future for the same exchange: the last one was cancelled."""
+        self._future = future = self.loop.create_future()
+        if self._exchange is None:  # it was over already
+            future.set_result(None)
+        else:
+            self._schedule(self._exchange)
+        return future
+
+    def detach(self, then: Callable[[], object] | None = None) -> None:
+        """Leave the loop, whatever thread this is called in, and call `then` afterwards."""
+        if threading.get_ident() == self._thread or self.loop.is_closed():
+            self._leave(then)
             return
         try:
-            self._done = self._exchange.step(self._poll(0))
+            self.loop.call_soon_threadsafe(self._leave, then)
+        except RuntimeError:  # it has been closed in between
+            self._leave(then)
+
+    def _leave(self, then: Callable[[], object] | None = None) -> None:
+        if self._registered:
+            self._registered = False
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._fd)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if then is not None:
+            then()
+
+    def _ready(self) -> None:
+        exchange, future = self._exchange, self._future
+        if exchange is None or future is None:
+            self._leave()
+            return
+        if future.done():  # cancelled; the driver is about to call `again`
+            return
+        try:
+            over = exchange.step(self._poller.poll(0, _EVENTS))
         except BaseException as error:  # noqa: BLE001  (handed to the task that waits)
-            self._done = True
+            self._exchange = None
             future.set_exception(error)
             return
-        if self._done:
+        if over:
+            self._exchange = None
             future.set_result(None)
-        elif self._exchange.more:
-            self._loop.call_soon(self._wake)
+        elif exchange.more:
+            self.loop.call_soon(self._ready)
         else:
-            self._schedule()
+            self._schedule(exchange)
 
-    def _schedule(self) -> None:
-        # One timer is enough: it re-arms itself when the deadline has moved to a later time.
-        deadline = self._exchange.deadline
+    def _schedule(self, exchange: Exchange) -> None:
+        # The loop's clock need not be `time.monotonic` (uvloop's is not).
+        when = self.loop.time() + max(0.0, exchange.deadline - time.monotonic())
         if self._timer is not None:
-            if self._timer.when() <= self._loop.time() + (deadline - time.monotonic()) and not self._timer.cancelled():
-                return
+            if self._timer_at <= when:
+                return  # it looks again when it fires
             self._timer.cancel()
-        self._timer = self._loop.call_later(max(0.0, deadline - time.monotonic()), self._tick)
+        self._timer, self._timer_at = self.loop.call_at(when, self._tick), when
 
     def _tick(self) -> None:
         self._timer = None
-        self._wake()
+        exchange = self._exchange
+        if exchange is None:
+            return
+        if exchange.deadline <= time.monotonic():
+            self._ready()
+        else:
+            self._schedule(exchange)

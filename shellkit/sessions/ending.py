@@ -50,6 +50,10 @@ class Farewell(Exchange):
             send((pid for pid in self._containment.everything() if pid != shell), signal.SIGTERM)
 
     @property
+    def home(self) -> LiveShell | None:
+        return None if self._own_poller is not None else self.live
+
+    @property
     def poller(self) -> select.epoll:
         return self._own_poller if self._own_poller is not None else self.live.poller
 
@@ -72,8 +76,8 @@ class Farewell(Exchange):
             self._look_at = now + self._look_after
         return False
 
-    def step_while_quick(self) -> bool:
-        return False
+    def begin(self) -> None:
+        return
 
     def stop(self) -> None:
         """Ending cannot be given up; it is bounded by the grace period."""

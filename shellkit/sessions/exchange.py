@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from ..protocol.events import CheckpointTaken, Event, Finished
 from ..protocol.machine import State
 from ..protocol.state import Checkpoint
-from .live import SPIN_SECONDS, LiveShell
+from .live import LiveShell
 
 __all__ = ["WATCH_AFTER", "Exchange"]
 
@@ -44,6 +44,9 @@ class Exchange:
         recovered: whether the shell had lost its wrapper and got it back.
     """
 
+    #: Whether `stop` ends it at once.
+    interruptible = False
+
     def __init__(self, live: LiveShell, data: bytes, patience: float | None = None) -> None:
         self.live = live
         self.finished: Finished | None = None
@@ -60,9 +63,14 @@ class Exchange:
         self._looks = 0
         self._watch_at = self.started + _WATCH[0]
         self._expires_at = None if patience is None else self.started + patience
-        live.write(data)
+        self._data = data
 
     # -- for drivers -----------------------------------------------------------------------------------
+
+    @property
+    def home(self) -> LiveShell | None:
+        """The shell whose poller this waits on; None if the poller is the exchange's own."""
+        return self.live
 
     @property
     def poller(self) -> select.epoll:
@@ -76,6 +84,18 @@ class Exchange:
             return self._watch_at
         return min(self._watch_at, self._expires_at)
 
+    def begin(self) -> None:
+        """Send the line; the last thing before the driver waits.
+
+        A pipe's writer that goes to sleep at once hands its processor, with warm caches, to the reader it has
+        woken (the kernel's synchronous wake-up): then `true` takes 40 us, and twice that if the writer has
+        anything else to do first.
+        """
+        if self.live.stop.requested:
+            self.stop()
+        if not (self.stopped and self.interruptible):
+            self.live.write(self._data)
+
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         """Take what the poller says and return whether the exchange is over."""
         self._take(ready)
@@ -86,30 +106,15 @@ class Exchange:
             self._late(now)
         return self.ended
 
-    def step_while_quick(self) -> bool:
-        """Look for the report without going to sleep, for as long as a quick command takes.
-
-        A sleep and a wake-up cost 40-80 us, an event loop as much again: more than `true` takes in the shell.
-        Only worth it on a second processor and while commands are quick, so the shell's last one decides
-        (docs/decisions/spinning.md has the figures).
-        """
-        live = self.live
-        if not live.quick:
-            return False
-        poll, limit = live.poller.poll, self.started + SPIN_SECONDS
-        while True:
-            ready = poll(0)
-            if ready and self.step(ready):
-                return True
-            if time.monotonic() > limit:
-                live.quick = False
-                return False
-
     def stop(self) -> None:
-        """End the exchange as soon as possible; only the driver's own thread may call this."""
+        """End the exchange as soon as possible; only the driver's own thread may call this.
+
+        One that is not `interruptible` goes on: it takes the shell a moment, and to kill it would lose its state.
+        """
         if not self.stopped:
             self.stopped = True
-            self._give_up()
+            if self.interruptible:
+                self._give_up()
 
     # -- for subclasses --------------------------------------------------------------------------------
 

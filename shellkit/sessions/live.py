@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from ..output.buffer import HeadTailBuffer
@@ -19,10 +20,10 @@ from ..protocol.events import Event
 from ..protocol.machine import Machine
 from .stop import StopRequest
 
-__all__ = ["SPIN_SECONDS", "Capture", "LiveShell"]
+__all__ = ["Capture", "LiveShell", "Reader"]
 
-#: How long a command may take to count as quick, and how long at most to look for its end without sleeping.
-SPIN_SECONDS = 0.0003
+#: A trailer is 40 bytes, a state some KiB; a larger buffer costs more to allocate than a second read.
+_CONTROL_BYTES = 4096
 
 _EDGE = select.EPOLLIN | select.EPOLLET
 
@@ -87,6 +88,16 @@ class Capture:
         self.pipe.close()
 
 
+class Reader(ABC):
+    """Something in an event loop that watches a shell's poller, and must let go of it before it is closed."""
+
+    loop: object
+
+    @abstractmethod
+    def detach(self, then: Callable[[], object] | None = None) -> None:
+        """Let go, in whatever thread, and call `then` afterwards."""
+
+
 class LiveShell:
     """A shell that has been started.
 
@@ -107,8 +118,8 @@ class LiveShell:
         self._ends = False
         self.poller = select.epoll()
         self.stop = stop
-        #: Whether the last command was quick enough to wait for the next without sleeping.
-        self.quick = self._can_spin = len(os.sched_getaffinity(0)) > 1
+        #: What watches the poller in an event loop, between exchanges too.
+        self.reader: Reader | None = None
         # Edge-triggered: a pipe that has hung up between two commands must not wake anybody again.
         for fd in (process.control.fd, process.exited, stop.wake):
             self.poller.register(fd, _EDGE)
@@ -148,10 +159,6 @@ class LiveShell:
         captures, self.captures = self.captures, None
         assert captures is not None
         return captures
-
-    def took(self, seconds: float) -> None:
-        """Account for how long a command took."""
-        self.quick = self._can_spin and seconds < SPIN_SECONDS
 
     def end_input(self) -> None:
         """Close the shell's stdin as soon as everything has been sent: it ends after what it was given."""
@@ -194,13 +201,13 @@ class LiveShell:
         events: list[Event] = []
         while True:
             try:
-                data = os.read(self.process.control.fd, 1 << 16)
+                data = os.read(self.process.control.fd, _CONTROL_BYTES)
             except BlockingIOError:
                 return events
             if not data:
                 return events
             events += self.machine.receive(data)
-            if len(data) < 1 << 16:
+            if len(data) < _CONTROL_BYTES:
                 return events
 
     def sits_idle(self) -> bool:
@@ -221,4 +228,8 @@ class LiveShell:
             for capture in self.captures:
                 capture.close()
             self.captures = None
-        self.poller.close()
+        reader, self.reader = self.reader, None
+        if reader is None:
+            self.poller.close()
+        else:
+            reader.detach(self.poller.close)

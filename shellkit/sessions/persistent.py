@@ -69,6 +69,7 @@ class PersistentSession(Session):
         self._exit_code = 0
         self._workdir: bytes | None = None
         self._workdir_key: tuple[bytes, bytes | None] | None = None
+        self._patience = settings.start_timeout
         self._may_be_unfit = False
         self._late_notes: list[str] = []
         self._finished = False
@@ -86,6 +87,7 @@ class PersistentSession(Session):
     # -- procedures ------------------------------------------------------------------------------------
 
     def start(self) -> Procedure[None]:
+        self._stop.procedure_starts()
         if self._live is None:
             yield from self._open_shell([])
 
@@ -124,6 +126,7 @@ class PersistentSession(Session):
         return build_result(outcome, turn)
 
     def restart(self) -> Procedure[None]:
+        self._stop.procedure_starts()
         if self._live is not None:
             farewell = Farewell(self._live, None, self._settings.grace, everything=False)
             yield farewell
@@ -208,7 +211,7 @@ class PersistentSession(Session):
         script = live.machine.restore(checkpoint, inherited)
         path, fd = self._pipes.file(script)
         try:
-            done = Exchange(live, live.machine.send(live.machine.dialect.run_script(live.machine.link, path)))
+            done = Exchange(live, live.machine.send(live.machine.dialect.run_script(live.machine.link, path)), self._patience)
             yield done
         finally:
             os.close(fd)
@@ -225,13 +228,13 @@ class PersistentSession(Session):
         if call.workdir is None and not call.env:
             return False
         dialect, link = live.machine.dialect, live.machine.link
-        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)))
+        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)), self._patience)
         yield exchange
         if exchange.finished is not None and exchange.finished.exit_code:
             # A builtin that the user has switched off or hidden, perhaps: once more, by force.
             yield Exchange(live, live.machine.send(dialect.recover(link, forcibly=True)))
             link = live.machine.link
-            exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)))
+            exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)), self._patience)
             yield exchange
         if exchange.finished is not None and exchange.finished.exit_code == 0:
             return True
@@ -265,7 +268,7 @@ class PersistentSession(Session):
             return
         self._pending_settle = None
         dialect, link = live.machine.dialect, live.machine.link
-        exchange = Exchange(live, live.machine.send(dialect.settle(link, *pending)))
+        exchange = Exchange(live, live.machine.send(dialect.settle(link, *pending)), self._patience)
         yield exchange
         if exchange.ended:
             self._drop(live)

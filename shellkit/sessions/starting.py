@@ -150,7 +150,7 @@ class Starter:
     def _start(self, environment: dict[bytes, bytes], workdir: bytes) -> Procedure[LiveShell]:
         live = self._spawn(environment)
         try:
-            hello = Exchange(live, live.machine.start(workdir), self._settings.start_timeout)
+            hello = _Hello(live, live.machine.start(workdir), self._settings.start_timeout)
             yield hello
         except BaseException:
             self.discard(live)
@@ -227,6 +227,12 @@ class Starter:
         return _Circumstances(environment, _umask(), limits, (status.st_dev, status.st_ino))
 
 
+class _Hello(Exchange):
+    """Wait for a new shell's first trailer; it has no state yet that could be lost."""
+
+    interruptible = True
+
+
 class _Prepared(Exchange):
     """Wait until the spare shell that is being made is there."""
 
@@ -237,6 +243,10 @@ class _Prepared(Exchange):
         self.more = False
 
     @property
+    def home(self) -> LiveShell | None:
+        return None
+
+    @property
     def poller(self) -> select.epoll:
         return self._poller
 
@@ -244,8 +254,8 @@ class _Prepared(Exchange):
     def deadline(self) -> float:
         return time.monotonic() + 1.0
 
-    def step_while_quick(self) -> bool:
-        return False
+    def begin(self) -> None:
+        return
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         if self._starter.preparing:

@@ -64,6 +64,7 @@ class StatelessSession(Session):
         return self._containment
 
     def start(self) -> Procedure[None]:
+        self._stop.procedure_starts()
         # Asking for a shell and giving it back as the spare would save nothing; a failure must show, though.
         live = yield from self._starter.open(self._settings.workdir)
         self._starter.keep(live, self._settings.workdir)
@@ -125,7 +126,7 @@ class StatelessSession(Session):
         if call.workdir is None and not call.env:
             return
         dialect, link = live.machine.dialect, live.machine.link
-        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)))
+        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)), self._settings.start_timeout)
         yield exchange
         if exchange.finished is None or exchange.finished.exit_code != 0:
             if call.workdir is not None:
@@ -138,7 +139,6 @@ class StatelessSession(Session):
             line = live.machine.begin_last(prepare_call(live, self._pipes, call, 0, files))
             self._containment.command_starts()
             turn = LastTurn(live, line, call.timeout, self._settings.grace)
-            live.end_input()
             yield turn
         finally:
             for fd in files:

@@ -41,6 +41,8 @@ class Turn(Exchange):
         abandoned: whether something was still alive when the ladder had no more rungs.
     """
 
+    interruptible = True
+
     def __init__(self, live: LiveShell, data: bytes, patience: float | None, grace: float) -> None:
         self.stdout, self.stderr = live.open_captures()
         self._by_fd = {self.stdout.pipe.fd: self.stdout, self.stderr.pipe.fd: self.stderr}
@@ -75,7 +77,6 @@ class Turn(Exchange):
         if self.cut_short and not self._ladder_done():
             return False
         self.duration = time.monotonic() - self.started
-        self.live.took(self.duration)
         self.live.unwatch_captures()
         self.stdout.drain_rest()
         self.stderr.drain_rest()
@@ -105,6 +106,8 @@ class Turn(Exchange):
             self.stdout.readable = self.stderr.readable = True
             self._watch_at = self._cut_at + _FIRST_LOOK
             self.live.process.interrupt()
+            # A shell that waits for its next line runs a trap only when the line has come.
+            self.live.write(b"\n")
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         if not self.cut_short:
@@ -138,6 +141,10 @@ class Turn(Exchange):
 
 class LastTurn(Turn):
     """Run one command in a shell that ends with it (a stateless session): only its end is an answer."""
+
+    def begin(self) -> None:
+        super().begin()
+        self.live.end_input()
 
     def _answered(self) -> bool:
         return self.ended

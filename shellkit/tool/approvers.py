@@ -19,7 +19,7 @@ class Approver(Protocol):
     """Answers approval requests."""
 
     async def __call__(self, request: ApprovalRequest) -> Decision:
-        """Decide. Raising, or never answering, is a refusal."""
+        """Decide. Raising is a refusal. While it waits, later calls of the tool wait too, so it must not make one."""
 
 
 class DenyAll:
@@ -87,9 +87,14 @@ class TimeLimit:
     Args:
         approver: who is asked.
         seconds: how long to wait.
+
+    Raises:
+        ValueError: `seconds` is no positive number.
     """
 
     def __init__(self, approver: Approver, seconds: float) -> None:
+        if not seconds > 0:
+            raise ValueError(f"a time limit is a positive number of seconds, not {seconds!r}")
         self._approver = approver
         self._seconds = seconds
 

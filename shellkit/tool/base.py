@@ -1,4 +1,7 @@
-"""What the tool needs of an executor, and what it gives back. Executors implement `Runner`; adapters read `ToolOutput`."""
+"""What the tool needs of an executor, and what it gives back. Executors implement `Runner`; adapters read `ToolOutput`.
+
+`Refused` never leaves the tool: the gate's steps raise it, and the model gets its text.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from typing import Any, Protocol
 import attrs
 
 from ..environment.base import ShellEnvironment
+from ..policy.approvals import ApprovalRequest
 from ..policy.confinement import Confinement
 from ..result import ShellResult
 
-__all__ = ["Runner", "ToolOutput"]
+__all__ = ["Refused", "Runner", "ToolOutput"]
 
 
 class Runner(Protocol):
@@ -44,18 +48,38 @@ class Runner(Protocol):
         """Run one command."""
 
 
+class Refused(Exception):
+    """The gate stays shut.
+
+    Args:
+        message: tells the model why, and what to do instead.
+        by: who or which rule refused, for the audit log.
+        request: what was refused.
+    """
+
+    def __init__(self, message: str, by: str, request: ApprovalRequest) -> None:
+        super().__init__(message)
+        self.by = by
+        self.request = request
+
+
+def _encodable(text: str) -> str:
+    # A model's own arguments may come back in a message, lone surrogates included; JSON in UTF-8 cannot carry them.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 @attrs.frozen(kw_only=True)
 class ToolOutput:
     """What a call comes back with.
 
     Attributes:
-        text: for the model.
+        text: for the model; can be encoded as UTF-8.
         result: what the command did; None if it did not run.
         is_error: whether the call itself failed: refused, wrong arguments, no shell. A command with a non-zero
             exit code is no error of the call.
     """
 
-    text: str
+    text: str = attrs.field(converter=_encodable)
     result: ShellResult | None = None
     is_error: bool = False
 

@@ -14,14 +14,14 @@ class ToolFacts:
     """What the description says beside the environment.
 
     Attributes:
-        timeout: default time-out in seconds, or None.
+        timeout: default time-out in seconds.
         max_timeout: the most that a model may ask for, in seconds.
         max_output_bytes: what is kept of each stream.
         approval: "always", "policy" or "never".
         isolated: whether the executor isolates.
     """
 
-    timeout: float | None
+    timeout: float
     max_timeout: float
     max_output_bytes: int
     approval: str
@@ -37,12 +37,10 @@ _APPROVAL = {
 
 def description(environment: ShellEnvironment, facts: ToolFacts) -> str:
     """Return the tool's description for a model."""
-    stop = "Commands have no time limit" if facts.timeout is None else f"A command is stopped after {facts.timeout:g} s"
     lines = [
         "Run a command in a shell and get its output and exit code.",
         environment.instructions(),
-        f"- {stop} unless `timeout` says otherwise (at most {facts.max_timeout:g} s).",
-        "- The command's stdin is empty: nothing can be typed into it. `command &` leaves it running in the background.",
+        f"- A command is stopped after {facts.timeout:g} s, or `timeout` seconds (at most {facts.max_timeout:g}).",
         f"- Output over {facts.max_output_bytes} bytes a stream keeps its beginning and its end.",
         "- Calls run one at a time, in order, and share the session.",
         f"- {_APPROVAL[facts.approval]}",

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from ..errors import InvalidCommand
+from ..protocol.command import encode_command
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,7 +56,9 @@ def _model() -> type[BaseModel]:
             default=None, description="Seconds after which the command is stopped; null for the default."
         )
         workdir: str | None = Field(
-            default=None, description="Directory to run this one command in; null for the current one."
+            default=None,
+            description="Directory to run this one command in, absolute or from where the session began; "
+            "null for the current one.",
         )
 
     return ShellCommand
@@ -80,16 +86,20 @@ def parse(arguments: object) -> Arguments:
     from pydantic import ValidationError
 
     try:
-        given = _model().model_validate(_mapping(arguments))
+        given: Any = _model().model_validate(_mapping(arguments))
     except ValidationError as error:
         raise InvalidArguments(_explain(error)) from None
-    values = given.model_dump()
-    timeout = values["timeout"]
-    if timeout is not None and not math.isfinite(timeout):
-        raise InvalidArguments("timeout must be a finite number of seconds, or null for the default.")
-    if timeout is not None and timeout <= 0:
-        raise InvalidArguments("timeout must be a positive number of seconds, or null for the default.")
-    return Arguments(**values)
+    command, timeout, workdir = given.command, given.timeout, given.workdir
+    if timeout is not None and not 0 < timeout < math.inf:
+        wrong = "positive" if timeout <= 0 else "finite"
+        raise InvalidArguments(f"Not run: timeout must be a {wrong} number of seconds, or null for the default.")
+    try:
+        encode_command(command)
+    except InvalidCommand as error:
+        raise InvalidArguments(f"Not run: {error}.") from None
+    if workdir is not None and re.search("[\0\ud800-\udfff]", workdir):
+        raise InvalidArguments("Not run: workdir contains a NUL or a lone surrogate, which no path can; remove it.")
+    return Arguments(command, timeout, workdir or None)  # "" is how some models spell null
 
 
 def _mapping(arguments: object) -> Mapping[str, Any]:
@@ -99,8 +109,22 @@ def _mapping(arguments: object) -> Mapping[str, Any]:
         except (ValueError, RecursionError) as error:
             raise InvalidArguments(f"The arguments are not JSON ({error}). {_TAKES}") from None
     if not isinstance(arguments, Mapping):
-        raise InvalidArguments(f"The arguments must be an object, not {type(arguments).__name__}. {_TAKES}")
-    return arguments
+        kind = _JSON_NAMES.get(type(arguments), type(arguments).__name__)
+        raise InvalidArguments(f"The arguments must be an object, not {kind}. {_TAKES}")
+    if isinstance(arguments.get("timeout"), bool):
+        raise InvalidArguments(f"Wrong arguments. timeout: {_NO_TIMEOUT}. {_TAKES}")  # pydantic takes true for 1
+    return arguments if isinstance(arguments, dict) else dict(arguments)
+
+
+_JSON_NAMES = {
+    str: "a string",
+    list: "a list",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    type(None): "null",
+}
+_NO_TIMEOUT = "timeout must be a number of seconds, or null"
 
 
 _TAKES = 'The tool takes an object such as {"command": "ls -la", "timeout": null, "workdir": null}.'
@@ -119,8 +143,12 @@ def _plain(name: str, fault: Mapping[str, Any]) -> str:
         return "there is no such argument"
     if fault["type"] == "missing":
         return "is missing"
+    if fault["type"] == "string_unicode":
+        return "contains a lone surrogate, which is no character"
     if name == "timeout":
-        return "timeout must be a number of seconds, or null"
+        return _NO_TIMEOUT
     if name == "command":
         return "must be one string, the text for the shell (an argument list is not accepted)"
+    if name == "workdir":
+        return "must be a string, or null"
     return str(fault["msg"])

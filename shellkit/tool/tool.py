@@ -7,24 +7,27 @@ is in it. Whatever goes wrong on the way comes back as text that the model can a
 from __future__ import annotations
 
 import logging
+import math
 import os
 import secrets
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import attrs
 
 from ..audit import AuditEntry, AuditLog
 from ..environment.base import ShellEnvironment
 from ..environment.probe import EnvironmentProbe
-from ..errors import ShellkitError
-from ..policy.approvals import ApprovalMemory, ApprovalRequest, Decision, PendingApprovals
+from ..errors import ExecutorClosed, ShellkitError
+from ..policy.approvals import ApprovalRequest, Decision, displayed
 from ..policy.base import Judgement, Policy, Verdict
 from ..policy.rules import RulePolicy
 from ..result import ShellResult
+from ..sessions.turnstile import Turnstile
 from ..telemetry import tool_span
+from .approval import Answer, Approval, ApprovalMode, Leave
 from .approvers import Approver
-from .base import Runner, ToolOutput
+from .base import Refused, Runner, ToolOutput
 from .describe import ToolFacts, description
 from .schema import Arguments, InvalidArguments, parameters, parse
 
@@ -32,23 +35,7 @@ __all__ = ["ApprovalMode", "ShellTool"]
 
 _log = logging.getLogger("shellkit")
 
-ApprovalMode = Literal["always", "policy", "never"]
-
-
-class _Refused(Exception):
-    """The gate stays shut; the message tells the model why. `why` is what the audit log says decided."""
-
-    def __init__(self, message: str, why: str) -> None:
-        super().__init__(message)
-        self.why = why
-
-
-@attrs.frozen
-class _Cleared:
-    """What may run, and by whose leave."""
-
-    arguments: Arguments
-    decided_by: str
+_SHOWN = 1000  # characters of a reason: a command of 1 MB has as long a list of reasons
 
 
 class ShellTool:
@@ -84,27 +71,27 @@ class ShellTool:
     ) -> None:
         if approval not in get_args(ApprovalMode):
             raise ValueError(f"approval must be 'always', 'policy' or 'never', not {approval!r}")
-        if approval == "never" and runner.isolation == "none" and not acknowledge_unsafe:
+        if approval == "never" and runner.isolation == "none" and acknowledge_unsafe is not True:
             raise ValueError(
                 "approval='never' lets a model do whatever this user may do, and this executor isolates nothing; pass "
                 "acknowledge_unsafe=True if that is what you want, or give a policy and approval='policy'"
             )
         if approval == "policy" and policy is None:
             raise ValueError("approval='policy' needs policy=..., for example shellkit.policy.READ_ONLY")
-        if isinstance(max_timeout, bool) or not isinstance(max_timeout, (int, float)) or not max_timeout > 0:
-            raise ValueError(f"max_timeout must be a positive number of seconds, not {max_timeout!r}")
+        if isinstance(max_timeout, bool) or not isinstance(max_timeout, (int, float)) or not 0 < max_timeout < math.inf:
+            raise ValueError(f"max_timeout must be a positive, finite number of seconds, not {max_timeout!r}")
         self.name = name
         self.approval: ApprovalMode = approval
         self.max_timeout = float(max_timeout)
         self._runner = runner
         self._description = description
-        self._approver = approver
+        self._approval = Approval(approval, approver)
         self._has_policy = policy is not None
         self._policy: Policy = policy if policy is not None else RulePolicy(rules=())
         self._audit = audit if audit is None or isinstance(audit, AuditLog) else AuditLog(audit)
-        self._memory = ApprovalMemory()
-        self._pending = PendingApprovals()
         self._session = secrets.token_hex(8)
+        # One call at the gate at a time: what is approved for a directory runs before another call leaves it.
+        self._turnstile = Turnstile()
         facts = runner.facts()
         self._probe = EnvironmentProbe(runner, facts.family, mode=facts.mode, confinement=facts.confinement)
 
@@ -116,7 +103,7 @@ class ShellTool:
         if self._description is not None:
             return self._description
         facts = ToolFacts(
-            timeout=self._runner.timeout,
+            timeout=self._timeout(None),
             max_timeout=self.max_timeout,
             max_output_bytes=self._runner.max_output_bytes,
             approval=self.approval,
@@ -158,20 +145,20 @@ class ShellTool:
         A call that would be refused anyway needs no approval either: `call` says why.
         """
         try:
-            wanted = parse(arguments)
+            wanted = self._placed(parse(arguments))
             judgement = self._judge(wanted)
-        except (InvalidArguments, _Refused):
+            request = self._request(wanted, judgement)
+            return request if self._approval.wait_for(request, judgement) else None
+        except (InvalidArguments, Refused):
             return None
-        request = self._request(wanted, judgement)
-        if not self._must_ask(judgement) or self._memory.recall(request, judgement) is not None:
+        except Exception:  # noqa: BLE001  (`call` meets the same error, refuses, and tells the model)
+            _log.exception("a call could not be judged; it will be refused")
             return None
-        self._pending.add(request)
-        return request
 
     async def resume(
         self,
         request: ApprovalRequest | Mapping[str, Any],
-        decision: Decision | bool,
+        decision: Decision | Mapping[str, Any] | bool,
         arguments: object,
         *,
         call_id: str | None = None,
@@ -180,76 +167,79 @@ class ShellTool:
 
         Args:
             request: what `approval_request` returned, or its `to_dict()`.
-            decision: the answer.
+            decision: the answer; a `Decision`, its `to_dict()`, or a bool.
             arguments: the call's arguments, as they were given to `approval_request`.
             call_id: as in `call`.
         """
-        try:
-            if not isinstance(request, ApprovalRequest):
-                request = ApprovalRequest.from_dict(dict(request))
-            request = self._pending.settle(request.id, request.digest)
-        except (ShellkitError, ValueError) as error:
-            return await self._guard(arguments, call_id, _Refused(f"Not run: {error}.", "approval"))
-        answer = decision if isinstance(decision, Decision) else Decision(approved=decision)
-        return await self._guard(arguments, call_id, (request, answer))
+        return await self._guard(arguments, call_id, Answer(request, decision))
 
     # -- the gate --------------------------------------------------------------------------------------
 
-    async def _guard(
-        self, arguments: object, call_id: str | None, answered: tuple[ApprovalRequest, Decision] | _Refused | None
-    ) -> ToolOutput:
-        """Turn whatever the gate raises into text (contract H4)."""
-        with tool_span(self.name, call_id) as span:
-            try:
-                try:
-                    output = await self._pass(arguments, call_id, answered)
-                except _Refused as refused:
-                    output = self._refusal(refused, arguments, call_id)
-            except InvalidArguments as error:
-                output = ToolOutput(text=str(error), is_error=True)
-            except ShellkitError as error:
-                output = ToolOutput(text=f"Not run, or not to its end: {error}", is_error=True)
-            except Exception as error:
-                _log.exception("the shell tool failed")
-                output = ToolOutput(text=f"The shell tool failed: {type(error).__name__}: {error}", is_error=True)
-            span.record(output.result, is_error=output.is_error)
-            return output
-
-    async def _pass(
-        self, arguments: object, call_id: str | None, answered: tuple[ApprovalRequest, Decision] | _Refused | None
-    ) -> ToolOutput:
-        if isinstance(answered, _Refused):
-            raise answered
-        wanted = parse(arguments)
-        judgement = self._judge(wanted)
-        cleared = await self._approve(wanted, judgement, answered)
-        workdir = self._confine(cleared.arguments)
-        command, who = cleared.arguments.command, cleared.decided_by
-        entry = self._record(command, workdir, call_id, decision="allowed", decided_by=who)
-        timeout, note = self._limit(cleared.arguments)
+    async def _pass(self, arguments: object, call_id: str | None, answer: Answer | None) -> ToolOutput:
+        asked = self._placed(parse(arguments))
+        judgement = self._judge(asked)
+        leave = await self._approve(asked, judgement, answer)
+        wanted = self._edited(asked, leave)
+        self._confine(wanted, judgement)
+        command, workdir, timeout = wanted.command, wanted.workdir, self._timeout(wanted.timeout)
+        entry = self._record(command, workdir, call_id, decision="allowed", decided_by=leave.by, reason=leave.reason)
         try:
             result = await self._runner.run(command, timeout=timeout, workdir=workdir)
         except BaseException as error:
             self._record_outcome(entry, error)
             raise
-        self._record_outcome(entry, result)
-        return ToolOutput(text="\n".join([result.for_model(), *note]), result=result)
+        unrecorded = self._record_outcome(entry, result)
+        return self._rendered(result, wanted, leave, unrecorded)
+
+    async def _guard(self, arguments: object, call_id: str | None, answer: Answer | None) -> ToolOutput:
+        """Let calls through the gate one at a time, and turn whatever it raises into text (contract H4)."""
+        with tool_span(self.name, call_id) as span:
+            await self._turnstile.enter()
+            try:
+                output = await self._pass(arguments, call_id, answer)
+            except Refused as refused:
+                output = self._refusal(refused, call_id)
+            except InvalidArguments as error:
+                output = ToolOutput(text=str(error), is_error=True)
+            except ExecutorClosed as error:
+                text = "The shell is closed for good, so no command will run any more; tell the user."
+                if error.result is not None:
+                    text = f"{error.result.for_model()}\n[The shell was closed while the command ran. {text}]"
+                output = ToolOutput(text=text, result=error.result, is_error=True)
+            except ShellkitError as error:
+                output = ToolOutput(text=f"Not run: {error}", is_error=True)
+            except Exception as error:  # noqa: BLE001  (an exception would end the agent's loop, not the mistake)
+                _log.exception("the shell tool failed")
+                output = ToolOutput(text=f"The shell tool failed: {type(error).__name__}: {error}", is_error=True)
+            finally:
+                self._turnstile.leave()
+            span.record(output.result, is_error=output.is_error)
+            return output
 
     # -- its steps -------------------------------------------------------------------------------------
+
+    def _placed(self, wanted: Arguments) -> Arguments:
+        """Make the directory absolute, as the executor would: what is judged and shown is what is used."""
+        if wanted.workdir is None:
+            return wanted
+        root = os.fsdecode(self._runner.confinement.root)
+        path = os.path.normpath(os.path.join(root, os.path.expanduser(wanted.workdir)))
+        return attrs.evolve(wanted, workdir=path)
 
     def _judge(self, wanted: Arguments) -> Judgement:
         judgement = self._policy.judge(wanted.command, dialect=self._runner.family)
         if judgement.verdict is Verdict.DENY:
-            raise _Refused(f"Not run: the policy denies it. {_because(judgement)}", "policy")
+            denied = [finding for finding in judgement.findings if finding.verdict is Verdict.DENY]
+            because = "; ".join(f"`{each.segment.text[:200]}`: {each.reason or each.rule}" for each in denied[:5])
+            raise Refused(
+                f"Not run: the policy denies it. {displayed(because, _SHOWN)}",
+                _rules("policy", judgement),
+                self._request(wanted, judgement),
+            )
         return judgement
 
-    def _must_ask(self, judgement: Judgement) -> bool:
-        if self.approval == "policy":
-            return judgement.verdict is not Verdict.ALLOW
-        return self.approval == "always"
-
     def _request(self, wanted: Arguments, judgement: Judgement) -> ApprovalRequest:
-        reason = " ".join(judgement.reasons) if self._has_policy and self.approval == "policy" else ""
+        reasons = "; ".join(judgement.reasons[:5]) if self._has_policy and self.approval == "policy" else ""
         return ApprovalRequest.of(
             secrets.token_hex(16),
             wanted.command,
@@ -258,73 +248,45 @@ class ShellTool:
             workdir=wanted.workdir or self._runner.workdir,
             shell=self._runner.family,
             isolation=self._runner.isolation,
-            reason=reason or "every command is approved by a person",
+            reason=displayed(reasons, _SHOWN) if reasons else "every command is approved by a person",
         )
 
-    async def _approve(
-        self, wanted: Arguments, judgement: Judgement, answered: tuple[ApprovalRequest, Decision] | None
-    ) -> _Cleared:
-        if not self._must_ask(judgement):
-            return _Cleared(wanted, "policy" if self._has_policy else "approval=never")
-        request = self._request(wanted, judgement)
-        if answered is not None:
-            asked, decision = answered
-            if (asked.command, asked.workdir, asked.shell) != (request.command, request.workdir, request.shell):
-                raise _Refused("Not run: this is not the command, or not the place, that was approved.", "approval")
-        elif (recalled := self._memory.recall(request, judgement)) is not None:
-            return self._decided(wanted, recalled, "memory")
-        else:
-            decision = await self._ask(request)
-        self._remember(request, decision, judgement)
-        return self._decided(wanted, decision, "approver")
+    async def _approve(self, wanted: Arguments, judgement: Judgement, answer: Answer | None) -> Leave:
+        if answer is None and not self._approval.needed(judgement):
+            return Leave(_rules("policy", judgement) if self._has_policy else "approval=never")
+        return await self._approval.decide(self._request(wanted, judgement), judgement, answer)
 
-    def _decided(self, wanted: Arguments, decision: Decision, who: str) -> _Cleared:
-        if not decision.approved:
-            reason = f" The reason: {decision.reason}." if decision.reason else ""
-            raise _Refused(f"Not run: refused.{reason} Do not try the same command again; ask or do something else.", who)
-        if decision.command is None:
-            return _Cleared(wanted, who)
-        edited = attrs.evolve(wanted, command=decision.command)
-        self._judge(edited)  # a person may approve what the policy asks about, not what it denies
-        return _Cleared(edited, f"{who} (edited)")
+    def _edited(self, asked: Arguments, leave: Leave) -> Arguments:
+        """Return what may run. A person may approve what the policy asks about, not what it denies."""
+        if leave.command is None:
+            return asked
+        edited = attrs.evolve(asked, command=leave.command)
+        self._judge(edited)
+        return edited
 
-    async def _ask(self, request: ApprovalRequest) -> Decision:
-        if self._approver is None:
-            raise _Refused("Not run: the command needs approval, and nobody is there to give it.", "no approver")
-        try:
-            decision = await self._approver(request)
-        except Exception as error:
-            _log.exception("the approver failed; the command was refused")
-            raise _Refused(f"Not run: asking for approval failed ({type(error).__name__}).", "approver failed") from error
-        if not isinstance(decision, Decision):
-            raise _Refused("Not run: the approver gave no decision.", "approver failed")
-        return decision
-
-    def _remember(self, request: ApprovalRequest, decision: Decision, judgement: Judgement) -> None:
-        try:
-            self._memory.remember(request, decision, judgement)
-        except ValueError as error:  # a prefix that would not clear this command: good for once
-            _log.warning("an approval was not remembered: %s", error)
-
-    def _confine(self, wanted: Arguments) -> str | None:
-        if wanted.workdir is None:
-            return None
+    def _confine(self, wanted: Arguments, judgement: Judgement) -> None:
         confinement = self._runner.confinement
-        path = os.path.join(os.fsdecode(confinement.root), wanted.workdir)
-        if not confinement.admits(os.fsencode(path)):
-            raise _Refused(
-                f"Not run: workdir {wanted.workdir} is outside {os.fsdecode(confinement.root)}; name one inside.",
+        if wanted.workdir is not None and not confinement.admits(os.fsencode(wanted.workdir)):
+            raise Refused(
+                f"Not run: workdir {displayed(wanted.workdir, 200)} is outside {os.fsdecode(confinement.root)}; "
+                "name a directory inside, or null.",
                 "confinement",
+                self._request(wanted, judgement),
             )
-        return path
 
-    def _limit(self, wanted: Arguments) -> tuple[float | None, list[str]]:
-        timeout = self._runner.timeout if wanted.timeout is None else wanted.timeout
-        if timeout is not None and timeout <= self.max_timeout:
-            return timeout, []
-        if wanted.timeout is None:
-            return self.max_timeout, []
-        return self.max_timeout, [f"[note: timeout was reduced from {timeout:g} s to {self.max_timeout:g} s, the most]"]
+    def _timeout(self, wanted: float | None) -> float:
+        seconds = self._runner.timeout if wanted is None else wanted
+        return self.max_timeout if seconds is None else min(seconds, self.max_timeout)
+
+    def _rendered(self, result: ShellResult, wanted: Arguments, leave: Leave, unrecorded: str) -> ToolOutput:
+        notes = [unrecorded] if unrecorded else []
+        if leave.command is not None:
+            notes.append(f"Whoever approved it changed the command; this ran: {displayed(leave.command, _SHOWN)}")
+        if wanted.timeout is not None and wanted.timeout > self.max_timeout:
+            notes.append(f"The time-out was reduced from {wanted.timeout:g} s to the most, {self.max_timeout:g} s.")
+        if notes:
+            result = attrs.evolve(result, notes=(*result.notes, *notes))
+        return ToolOutput(text=result.for_model(), result=result)
 
     # -- audit -----------------------------------------------------------------------------------------
 
@@ -341,23 +303,31 @@ class ShellTool:
             **decision,
         )
 
-    def _record_outcome(self, entry: AuditEntry | None, outcome: ShellResult | BaseException) -> None:
-        if self._audit is not None and entry is not None:
-            self._audit.after(entry, outcome)
+    def _record_outcome(self, entry: AuditEntry | None, outcome: ShellResult | BaseException) -> str:
+        """Record what came of a command, and return what the model must be told if that failed.
 
-    def _refusal(self, refused: _Refused, arguments: object, call_id: str | None) -> ToolOutput:
+        The command has run: raising would hide what it did, or turn a cancellation into something else.
+        """
         try:
-            command = parse(arguments).command
-        except InvalidArguments:
-            command = ""
-        self._record(command, None, call_id, decision="refused", decided_by=refused.why, reason=str(refused))
-        return ToolOutput(text=str(refused), is_error=True)
+            if self._audit is not None and entry is not None:
+                self._audit.after(entry, outcome)
+        except Exception as error:  # noqa: BLE001  (see above)
+            _log.exception("the outcome of a command is not in the audit log")
+            return f"What came of the command could not be recorded, so no other will run; tell the user: {error}"
+        return ""
+
+    def _refusal(self, refused: Refused, call_id: str | None) -> ToolOutput:
+        text, request = str(refused), refused.request
+        try:
+            self._record(
+                request.command, request.workdir, call_id, decision="refused", decided_by=refused.by, reason=text
+            )
+        except Exception:  # noqa: BLE001  (nothing runs, and the model must learn why)
+            _log.exception("a refusal is not in the audit log")
+        return ToolOutput(text=text, is_error=True)
 
 
-def _because(judgement: Judgement) -> str:
-    reasons = [
-        f"{finding.segment.text[:200]}: {finding.reason or finding.rule}"
-        for finding in judgement.findings
-        if finding.verdict is Verdict.DENY
-    ]
-    return " ".join(reasons)
+def _rules(by: str, judgement: Judgement) -> str:
+    """Return who decided: the policy, by its rules that share the verdict."""
+    rules = dict.fromkeys(f.rule for f in judgement.findings if f.verdict is judgement.verdict and f.rule)
+    return f"{by}: {', '.join(list(rules)[:5])}" if rules else by
