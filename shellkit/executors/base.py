@@ -203,6 +203,7 @@ class Executor(ABC):
         await self._turnstile.enter()
         try:
             await drive_async(session.finish())
+            self._forget_session()
         finally:
             self._turnstile.leave()
 
@@ -263,6 +264,10 @@ class Executor(ABC):
             self._session = self.make_session(self._turnstile)
             self._finalizer = weakref.finalize(self, _abandon, self._session, self._pid)
         return self._session
+
+    def _forget_session(self) -> None:
+        if self._finalizer is not None:
+            self._finalizer.detach()
 
     def _begin_close(self) -> Session | None:
         if os.getpid() != self._pid:

@@ -85,6 +85,7 @@ class BlockingExecutor:
         session = self.executor._begin_close()
         if session is not None:
             self._pass(lambda: drive_blocking(session.finish()))
+            self.executor._forget_session()
 
     def __enter__(self) -> BlockingExecutor:
         self.start()

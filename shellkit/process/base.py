@@ -30,7 +30,10 @@ class Process(ABC):
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Make the shell abandon its command and end, and tell what it runs (SIGINT); the first rung."""
+        """Make the shell abandon its command and end, and tell what it runs (SIGINT); the first rung.
+
+        Called again, it tells only what has come since: a shell may have been just about to start something.
+        """
 
     @abstractmethod
     def terminate(self) -> None:

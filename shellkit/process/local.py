@@ -40,6 +40,8 @@ class LocalProcess(Process):
         self._interrupt_signal = interrupt_signal
         self._status: int | None = None
         self._ended = False
+        self._interrupting = False
+        self._interrupted: set[int] = set()
         self.exited = -1
         child_stdin, self.stdin = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.stdin, False)
@@ -62,11 +64,14 @@ class LocalProcess(Process):
     def interrupt(self) -> None:
         # The shell first: once its command has died it would else start the next one. SIGCONT, because a
         # stopped process takes no other signal.
-        members = self._containment.running()
-        self._signal_shell(self._interrupt_signal)
-        self._signal_shell(signal.SIGCONT)
+        members = set(self._containment.running()) - self._interrupted
+        if not self._interrupting:
+            self._interrupting = True
+            self._signal_shell(self._interrupt_signal)
+            self._signal_shell(signal.SIGCONT)
         send(members, signal.SIGINT)
         send(members, signal.SIGCONT)
+        self._interrupted |= members
 
     def terminate(self) -> None:
         members = self._containment.running()

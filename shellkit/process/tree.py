@@ -57,11 +57,12 @@ class Containment(ABC):
 
     def __init__(self) -> None:
         #: The shells themselves: the one in use, and one that may wait for its turn.
-        self.shells: set[int] = set()
+        #: Replaced, never changed: another thread may be going through it.
+        self.shells: frozenset[int] = frozenset()
 
     def announce(self, shell: int) -> None:
         """Account for a shell that has just been started; `enter` follows."""
-        self.shells.add(shell)
+        self.shells |= {shell}
 
     @abstractmethod
     def enter(self, shell: int) -> None:
@@ -69,7 +70,7 @@ class Containment(ABC):
 
     def leave(self, shell: int) -> None:
         """Account for a shell that has ended."""
-        self.shells.discard(shell)
+        self.shells -= {shell}
 
     @abstractmethod
     def command_starts(self) -> None:
@@ -142,7 +143,6 @@ class CgroupContainment(Containment):
         self._count = 0
         #: Knows what belongs to shells that are not inside yet, and to jobs that they left.
         self._scan = ScanContainment(cookie)
-        self._scan.shells = self.shells
         self._outside: set[int] = set()
 
     def announce(self, shell: int) -> None:

@@ -65,11 +65,8 @@ class Machine:
         #: What the wrapper that the shell holds was made for; None if it needs a new one.
         self._wrapper: Endpoints | None = None
         self._redefine = False
-        token = re.escape(link.token)
-        # State holds the text of the wrapper's own functions, so its mark is the first one in the record. The
-        # noise before a trailer may hold the trailer's source (`$BASH_COMMAND`), so its mark is the last one.
-        self._state_record = re.compile(token + rb" S \n(#" + token + rb":.*)\Z", re.DOTALL)
-        self._trailer_record = re.compile(rb"(.*)" + token + rb" E (\d*) (.*)\Z", re.DOTALL)
+        self._state_mark = link.token + b" S \n#" + link.token + b":"
+        self._trailer_mark = link.token + b" E "
 
     # -- intentions: each returns what to write --------------------------------------------------------
 
@@ -148,14 +145,17 @@ class Machine:
         return noise
 
     def _parse(self, record: bytes) -> Event | None:
-        if match := self._state_record.search(record):
-            self._note_shadowed(record[: match.start()])
+        # State holds the text of the wrapper's own functions, so its mark is the first one in the record. The
+        # noise before a trailer may hold the trailer's source (`$BASH_COMMAND`), so its mark is the last one.
+        if (start := record.find(self._state_mark)) >= 0:
+            self._note_shadowed(record[:start])
             if self.state is State.PRINTING:
                 self.state = State.IDLE
-            sections = parse_sections(match.group(1), self.link.token)
+            sections = parse_sections(record[start:], self.link.token)
             return CheckpointTaken(Checkpoint(self.dialect.family, sections))
-        if match := self._trailer_record.match(record):
-            noise, code, workdir = match.groups()
+        noise, mark, report = record.rpartition(self._trailer_mark)
+        code, blank, workdir = report.partition(b" ")
+        if mark and blank and (code.isdigit() or not code):
             self._note_shadowed(noise)
             self.state = State.IDLE
             return Finished(int(code) if code else None, workdir)

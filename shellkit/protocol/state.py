@@ -50,8 +50,17 @@ def parse_sections(text: bytes, token: bytes) -> dict[str, bytes]:
 
     The token is random for every session, so a variable's value cannot end a section.
     """
-    parts = re.split(rb"(?:\A|\n)#" + re.escape(token) + rb":(\w+)\n", text)
-    return {name.decode("ascii"): body for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    mark = b"\n#" + token + b":"
+    sections: dict[str, bytes] = {}
+    latest = ""
+    for part in text.split(mark)[1:]:
+        name, _, body = part.partition(b"\n")
+        if name.isalnum():
+            latest = name.decode("ascii")
+            sections[latest] = body
+        elif latest:  # the text of the function that prints the marks, among the functions
+            sections[latest] += mark + part
+    return sections
 
 
 def split_statements(text: bytes) -> Iterator[bytes]:

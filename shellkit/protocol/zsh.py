@@ -112,7 +112,7 @@ class ZshDialect(RetracingDialect):
         return [*commands, *self._print_arguments(link), self._end_record(link)]
 
     def _sections(self, link: Link) -> list[tuple[bytes, bytes]]:
-        aliases = self._route(link) + b"alias -L"
+        aliases = self._route(link) + b"alias -L;" + self._route(link) + b"alias -L -s"
         return [(name, aliases if name == b"aliases" else say) for name, say in super()._sections(link)]
 
     def _print_arguments(self, link: Link) -> list[bytes]:
@@ -125,6 +125,10 @@ class ZshDialect(RetracingDialect):
 
     def _guard(self, statement: bytes) -> bytes:
         return b"\\builtin \\eval " + self._quote(statement)
+
+    def _redirections(self, endpoints: Endpoints) -> bytes:
+        merge = b" 2>&1" if endpoints.stderr is None else b" 2>" + quote(endpoints.stderr)
+        return b" <" + quote(endpoints.stdin) + b" >" + quote(endpoints.stdout) + merge
 
     def _quote(self, text: bytes) -> bytes:
         if b"\n" not in text:

@@ -120,6 +120,8 @@ class Turn(Exchange):
 
     def _climb(self, now: float) -> None:
         spent = now - self._cut_at
+        if self._rungs_taken == 0:
+            self.live.process.interrupt()
         if spent >= self._grace * _TERMINATE and self._rungs_taken == 0:
             self._rungs_taken = 1
             self.live.process.terminate()

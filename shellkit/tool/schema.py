@@ -124,7 +124,7 @@ _JSON_NAMES = {
     bool: "a boolean",
     type(None): "null",
 }
-_NO_TIMEOUT = "timeout must be a number of seconds, or null"
+_NO_TIMEOUT = "must be a number of seconds, or null"
 
 
 _TAKES = 'The tool takes an object such as {"command": "ls -la", "timeout": null, "workdir": null}.'
