@@ -34,7 +34,9 @@ def _present(name: str) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "requires(name, ...): programs, modules or 'cgroup' that the test cannot do without")
+    config.addinivalue_line(
+        "markers", "requires(name, ...): programs, modules or 'cgroup' that the test cannot do without"
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

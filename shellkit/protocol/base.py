@@ -167,6 +167,14 @@ class Dialect(ABC):
         """Return the line that runs a file in the shell itself, silently, and reports a trailer."""
 
     @abstractmethod
+    def in_band_prelude(self, workdir: bytes, marker: bytes) -> bytes:
+        """Return the lines that make a new shell ready where reports go to its standard output and error."""
+
+    @abstractmethod
+    def in_band_line(self, text: bytes, previous_exit_code: int, marker: bytes) -> bytes:
+        """Return the line that runs a command there, and prints `marker <code> <directory> NUL` on both streams."""
+
+    @abstractmethod
     def restore(self, link: Link, checkpoint: Checkpoint, environ: Collection[str]) -> bytes:
         """Return a script for `run_script` that brings the state back in a new shell.
 

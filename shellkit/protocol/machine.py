@@ -7,6 +7,9 @@ transition of a shell's life stands in this file:
     IDLE --checkpoint--> PRINTING --state--> IDLE
     any --shell_ended--> ENDED
 
+Two framings: `Machine` has a control channel of its own (local shells), `InBandMachine` finds the report on the
+command's output streams.
+
 Reports are records that end in NUL on the control channel: `TOKEN E <exit code> <directory>` (the trailer)
 and `TOKEN S <state>`. What stands before the token is noise of the user's traps, or the names of shadowed
 words. The token is random per shell and the channel is read by the host only, so nothing a command prints
@@ -22,10 +25,11 @@ from collections.abc import Collection, Iterator
 import attrs
 
 from .base import Call, Dialect, Endpoints, Link
-from .events import CheckpointTaken, Event, Finished
+from .events import Channel, CheckpointTaken, Event, Finished, OutputReceived
+from .scanner import MarkerScanner
 from .state import Checkpoint, parse_sections
 
-__all__ = ["Machine", "ProtocolViolation", "State"]
+__all__ = ["InBandMachine", "Machine", "ProtocolViolation", "State"]
 
 
 #: How a function is defined. The literals come first, for a search from `(\w+)` on is quadratic in a long word.
@@ -193,3 +197,62 @@ def _defined(text: bytes) -> Iterator[bytes]:
         if name := _NAME_BEFORE.search(text, max(0, start - 64), start):
             yield name.group(1)
     yield from _KEYWORD.findall(text)
+
+
+class InBandMachine:
+    """The same conversation where the report has to come on the command's own output streams.
+
+    For transports with standard input, output and error only. Both streams carry the marker, so the end of each is
+    known exactly and nothing has to be waited for. States: STARTING, IDLE and RUNNING as above, and ENDED.
+
+    Args:
+        dialect: how to talk to this family.
+        new_marker: returns random text, another one at every call; a marker is used for one command only, because
+            what a command has seen it could print.
+    """
+
+    def __init__(self, dialect: Dialect, new_marker: Callable[[], bytes]) -> None:
+        self.dialect = dialect
+        self.state = State.STARTING
+        self._new_marker = new_marker
+        self._scanners: dict[Channel, MarkerScanner] = {}
+
+    def start(self, workdir: bytes) -> bytes:
+        """Return the lines that make the new shell ready in `workdir`; `Finished` reports 0 if it could."""
+        self._expect(State.STARTING)
+        marker = self._expect_report()
+        return self.dialect.in_band_prelude(workdir, marker)
+
+    def begin(self, text: bytes, previous_exit_code: int = 0) -> bytes:
+        """Return the line that runs a command."""
+        self._expect(State.IDLE)
+        self.state = State.RUNNING
+        return self.dialect.in_band_line(text, previous_exit_code, self._expect_report())
+
+    def receive(self, channel: Channel, data: bytes) -> list[Event]:
+        """Take bytes of one stream (`b""` is its end) and return output, and the report when it is complete."""
+        scanner = self._scanners.get(channel)
+        if scanner is None:
+            return [OutputReceived(channel, data)] if data else []
+        output = scanner.feed(data) if data else scanner.finish()
+        events: list[Event] = [OutputReceived(channel, output)] if output else []
+        if not data:
+            self.state = State.ENDED
+        elif self.state is not State.IDLE and all(s.report is not None for s in self._scanners.values()):
+            events.append(self._finish())
+        return events
+
+    def _finish(self) -> Finished:
+        self.state = State.IDLE
+        report = self._scanners[Channel.STDOUT].report or b""
+        code, _, workdir = report.strip(b" ").partition(b" ")
+        return Finished(int(code) if code.isdigit() else None, workdir)
+
+    def _expect_report(self) -> bytes:
+        marker = self._new_marker()
+        self._scanners = {channel: MarkerScanner(marker) for channel in (Channel.STDOUT, Channel.STDERR)}
+        return marker
+
+    def _expect(self, state: State) -> None:
+        if self.state is not state:
+            raise ProtocolViolation(f"expected a shell that is {state.value}, it is {self.state.value}")

@@ -151,6 +151,19 @@ class PosixDialect(Dialect):
     def run_script(self, link: Link, path: bytes) -> bytes:
         return b"\\. " + quote(path) + b" >'/dev/null' 2>&1\n" + self.watch(link) + b"\\__skt '0'\n"
 
+    def in_band_prelude(self, workdir: bytes, marker: bytes) -> bytes:
+        functions = b'__skr() { return "$1"; }\n'
+        return functions + b"\\cd -- " + quote(workdir) + b";" + self._in_band_report(marker)
+
+    def in_band_line(self, text: bytes, previous_exit_code: int, marker: bytes) -> bytes:
+        before = b"\\__skr %d&&__skr=;" % previous_exit_code if previous_exit_code else b""
+        run = b"\\" + self.route + b' \\eval "$__skc" </dev/null;'
+        return b"__skc=" + self._quote(text) + b";" + before + run + self._in_band_report(marker)
+
+    def _in_band_report(self, marker: bytes) -> bytes:
+        words = b"\\printf '%s\\0' \"" + marker
+        return b"__skq=$?;" + words + b' $__skq ${PWD-}";' + words + b'" >&2\n'
+
     # -- parts a shell may say differently -------------------------------------------------------------
 
     def _route(self, link: Link) -> bytes:

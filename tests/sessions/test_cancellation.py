@@ -24,7 +24,9 @@ async def cancel_after(task: asyncio.Task[Any], turns: int) -> bool:
     return running
 
 
-@pytest.mark.parametrize("command", ["true", "echo old; echo old >&2", "sleep 0.002; echo old", "exit 3", "cat", "sleep 0.001 & true"])
+@pytest.mark.parametrize(
+    "command", ["true", "echo old; echo old >&2", "sleep 0.002; echo old", "exit 3", "cat", "sleep 0.001 & true"]
+)
 def test_cancelling_at_every_turn_of_the_loop(mode: str, command: str, tmp_path: Path) -> None:
     """F6: cancelled after any number of loop turns, a command leaves nothing in a later result and the session in order."""
 
@@ -96,7 +98,9 @@ def test_cancelling_ends_what_runs(mode: str, containment: str, tmp_path: Path, 
     async def main() -> None:
         async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:  # type: ignore[arg-type]  # str
             lengths = [sleeps() for _ in range(3)]
-            task = asyncio.create_task(shell.run(f"sleep {lengths[0]} & setsid sleep {lengths[1]} & sleep {lengths[2]}; touch ran"))
+            task = asyncio.create_task(
+                shell.run(f"sleep {lengths[0]} & setsid sleep {lengths[1]} & sleep {lengths[2]}; touch ran")
+            )
             while len(sleeps.left()) < 3:
                 await asyncio.sleep(0.005)
             assert await cancel_after(task, 0)
@@ -132,7 +136,11 @@ def test_a_nested_program_does_not_get_the_next_command(sleeps: Any) -> None:
     async def main() -> None:
         async with LocalExecutor(shell="bash") as shell:
             pid = (await shell.run("echo $PPID")).stdout
-            for nested in ("sh -c 'cat; sleep {}'", "python3 -c 'import time; time.sleep({})'", "exec sh -c 'sleep {}'"):
+            for nested in (
+                "sh -c 'cat; sleep {}'",
+                "python3 -c 'import time; time.sleep({})'",
+                "exec sh -c 'sleep {}'",
+            ):
                 length = sleeps()
                 task = asyncio.create_task(shell.run(nested.format(length)))
                 while not sleeps.left() and "python" not in nested:

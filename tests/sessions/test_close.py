@@ -117,7 +117,9 @@ def test_close_right_as_a_command_ends(mode: str) -> None:
         "sleep S & disown",
     ],
 )
-def test_close_ends_everything_within_the_grace_period(open_shell: Any, containment: str, stubborn: str, sleeps: Any) -> None:
+def test_close_ends_everything_within_the_grace_period(
+    open_shell: Any, containment: str, stubborn: str, sleeps: Any
+) -> None:
     """G3: whatever a session has started is gone when `close` returns, which takes no longer than `grace`."""
     shell = open_shell(grace=1.0)
     shell.run(re.sub(r"\bS\b", lambda _: sleeps(), stubborn))

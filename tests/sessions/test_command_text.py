@@ -51,7 +51,9 @@ def test_ten_megabytes_and_not_a_byte_more(either: BlockingExecutor, tmp_path: P
     assert either.run("echo ok").stdout == "ok\n"
 
 
-@pytest.mark.parametrize("command", ["echo 'line\n'" * 30_000, "\n" * 100_000 + "echo end", "#" + "c" * 300_000 + "\necho end"])
+@pytest.mark.parametrize(
+    "command", ["echo 'line\n'" * 30_000, "\n" * 100_000 + "echo end", "#" + "c" * 300_000 + "\necho end"]
+)
 def test_long_commands_of_many_shapes(either: BlockingExecutor, command: str) -> None:
     """B3: many lines, empty lines and long comments travel as well as one long word."""
     result = either.run(command)

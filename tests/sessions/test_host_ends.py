@@ -53,8 +53,17 @@ def leftovers(mark: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scan", [pytest.param(False, marks=pytest.mark.requires("cgroup")), True])
-@pytest.mark.parametrize("busy", ["", "shell.run('sleep {c}; while :; do sleep 1; done')", "shell.run('trap \"\" INT TERM HUP; while :; do :; done')"])
-def test_a_killed_host_leaves_nothing(mode: str, scan: bool, busy: str, sleeps: Any, eventually: Callable[..., None]) -> None:
+@pytest.mark.parametrize(
+    "busy",
+    [
+        "",
+        "shell.run('sleep {c}; while :; do sleep 1; done')",
+        "shell.run('trap \"\" INT TERM HUP; while :; do :; done')",
+    ],
+)
+def test_a_killed_host_leaves_nothing(
+    mode: str, scan: bool, busy: str, sleeps: Any, eventually: Callable[..., None]
+) -> None:
     """G4: 5 s after the host was SIGKILLed no shell, job, detached process, reaper or cgroup of it exists."""
     before = set(Path("/sys/fs/cgroup").glob("**/shellkit-*"))
     script = OPEN + f"\n    {busy or 'time.sleep(600)'}\n"
@@ -206,7 +215,11 @@ def test_children_inherit_nothing_of_the_host(either: BlockingExecutor, tmp_path
     """B4, G: descriptors of the host, inheritable ones and those of other sessions, do not reach a command."""
     import socket
 
-    with socket.socket() as listening, open(tmp_path / "held", "w") as held, LocalExecutor(shell="bash").sync() as other:
+    with (
+        socket.socket() as listening,
+        open(tmp_path / "held", "w") as held,
+        LocalExecutor(shell="bash").sync() as other,
+    ):
         listening.listen()
         listening.set_inheritable(True)
         os.set_inheritable(held.fileno(), True)

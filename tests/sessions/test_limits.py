@@ -129,7 +129,9 @@ def test_memory_is_bounded_while_a_job_writes(shell: BlockingExecutor, eventuall
 
 def test_for_model_is_clean_and_stdout_is_raw(either: BlockingExecutor) -> None:
     """E6: `for_model` strips ANSI and resolves progress bars and backspaces; `stdout` stays raw."""
-    command = "printf '\\033[31mred\\033[0m \\033]8;;http://e\\033\\\\link\\033]8;;\\033\\\\\\n10%%\\r100%%\\nab\\bc\\n'"
+    command = (
+        "printf '\\033[31mred\\033[0m \\033]8;;http://e\\033\\\\link\\033]8;;\\033\\\\\\n10%%\\r100%%\\nab\\bc\\n'"
+    )
     result = either.run(command)
     assert "\x1b[31m" in result.stdout
     assert "10%\r100%" in result.stdout

@@ -35,7 +35,19 @@ def test_traps_show_one_prefix(shell: BlockingExecutor) -> None:
     assert len(lines) <= 2
 
 
-@pytest.mark.parametrize("command", ["alias", "jobs", "history", "fc -l 2>/dev/null", "dirs -p | tail -n +2", "complete", "hash -l 2>/dev/null | grep -v /usr", "echo \"$!\""])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "alias",
+        "jobs",
+        "history",
+        "fc -l 2>/dev/null",
+        "dirs -p | tail -n +2",
+        "complete",
+        "hash -l 2>/dev/null | grep -v /usr",
+        'echo "$!"',
+    ],
+)
 def test_listings_are_empty(shell: BlockingExecutor, command: str) -> None:
     """B4: aliases, jobs, history, completions and `$!` hold nothing that the user did not put there."""
     shell.run("true")
@@ -123,7 +135,9 @@ def test_a_return_trap_sees_the_users_functions_only(shell: BlockingExecutor) ->
 
 def test_what_listings_print_can_be_printed_again(shell: BlockingExecutor) -> None:
     """B4: nothing that `env`, `set`, `declare` and `trap` print ends a later command when it is printed."""
-    listing = shell.run("env; set; declare -f; declare -p; trap -p; alias; cat /proc/$$/environ | tr '\\0' '\\n'").stdout
+    listing = shell.run(
+        "env; set; declare -f; declare -p; trap -p; alias; cat /proc/$$/environ | tr '\\0' '\\n'"
+    ).stdout
     result = shell.run("cat; (exit 9)", input=listing)
     assert result.stdout == listing
     assert result.exit_code == 9

@@ -51,7 +51,7 @@ def test_a_builtin_redefined_to_exit(shell: BlockingExecutor, name: str) -> None
 def test_all_builtins_redefined_at_once(shell: BlockingExecutor) -> None:
     """B4: every builtin hidden at the same time, `unset` and `builtin` included."""
     names = " ".join(BUILTINS)
-    shell.run(f"kept=5; for n in {names}; do eval \"$n() {{ return 1; }}\"; done")
+    shell.run(f'kept=5; for n in {names}; do eval "$n() {{ return 1; }}"; done')
     goes_on(shell)
     goes_on(shell)
     assert shell.run('/bin/echo "$kept"').stdout == "5\n"
@@ -172,7 +172,8 @@ def test_a_setting_breaks_nothing(shell: BlockingExecutor, setting: str) -> None
 
 
 @pytest.mark.parametrize(
-    "hostile", ["set -n", "shopt -s extdebug; trap false DEBUG", "shopt -s extdebug; trap 'return 2' DEBUG", "set -r", "set -t"]
+    "hostile",
+    ["set -n", "shopt -s extdebug; trap false DEBUG", "shopt -s extdebug; trap 'return 2' DEBUG", "set -r", "set -t"],
 )
 def test_what_no_wrapper_survives_is_noticed(shell: BlockingExecutor, hostile: str) -> None:
     """B4: a setting that stops every command is noticed within 1 s and ends as restored or restarted, with a note."""
@@ -187,7 +188,9 @@ def test_what_no_wrapper_survives_is_noticed(shell: BlockingExecutor, hostile: s
     goes_on(shell)
 
 
-@pytest.mark.parametrize("mask", ["umask 000", "ulimit -n 5", "ulimit -f 0", "ulimit -v 200000", "ulimit -s 64", "ulimit -t 1"])
+@pytest.mark.parametrize(
+    "mask", ["umask 000", "ulimit -n 5", "ulimit -f 0", "ulimit -v 200000", "ulimit -s 64", "ulimit -t 1"]
+)
 def test_limits_do_not_poison_the_session(shell: BlockingExecutor, mask: str) -> None:
     """B4, D5: a limit that one command sets does not hang or kill what follows."""
     shell.run(mask, timeout=5)

@@ -25,7 +25,11 @@ EXACT = [
     ("printf 'caf\\351\\n'; printf '\\033]0;title\\007bell\\n'", "caf\ufffd\n\x1b]0;title\x07bell\n", ""),
     ("printf '\\303'; /bin/true; printf '\\274'", "ü", ""),
     ("printf '\\357\\273\\277bom'", "\ufeffbom", ""),
-    ("echo a; echo b >/dev/stdout; echo c >>/dev/stdout; echo e >/dev/stderr; echo d | tee /dev/stdout", "a\nb\nc\nd\nd\n", "e\n"),
+    (
+        "echo a; echo b >/dev/stdout; echo c >>/dev/stdout; echo e >/dev/stderr; echo d | tee /dev/stdout",
+        "a\nb\nc\nd\nd\n",
+        "e\n",
+    ),
     ("echo x >/proc/self/fd/1; echo y >/dev/fd/2", "x\n", "y\n"),
     ("(echo sub; echo err >&2)", "sub\n", "err\n"),
     ("bash -c 'echo child; echo childerr >&2'", "child\n", "childerr\n"),
@@ -153,7 +157,10 @@ def test_one_endless_line(open_shell, mode: str, size: int) -> None:  # type: ig
 
 def test_any_bytes_make_valid_json(either: BlockingExecutor) -> None:
     """A, C3: `to_dict` is JSON-safe whatever was printed, and so is `for_model`."""
-    for command in ("head -c 100000 /dev/urandom; echo; echo still-here", "printf '\\377\\0\\033[0m\\357\\277\\276\\n'; exit 300"):
+    for command in (
+        "head -c 100000 /dev/urandom; echo; echo still-here",
+        "printf '\\377\\0\\033[0m\\357\\277\\276\\n'; exit 300",
+    ):
         result = either.run(command)
         text = json.dumps(result.to_dict(), allow_nan=False)
         assert json.loads(text.encode("utf-8"))["stdout"] == result.stdout

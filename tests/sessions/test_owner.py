@@ -21,7 +21,9 @@ def test_calls_run_one_at_a_time_in_order(mode: str, tmp_path: Path) -> None:
 
     async def main() -> None:
         async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:  # type: ignore[arg-type]  # str
-            results = await asyncio.gather(*(shell.run(f"echo {n} >> order; echo {n}; echo e{n} >&2") for n in range(60)))
+            results = await asyncio.gather(
+                *(shell.run(f"echo {n} >> order; echo {n}; echo e{n} >&2") for n in range(60))
+            )
         assert [r.stdout for r in results] == [f"{n}\n" for n in range(60)]
         assert [r.stderr for r in results] == [f"e{n}\n" for n in range(60)]
 
@@ -244,4 +246,9 @@ def test_a_host_that_reaps_any_child(tmp_path: Path) -> None:
                 assert shell.run("echo ok").stdout == "ok\\n"
     """
     root = str(Path(sys.modules["shellkit"].__file__ or "").parent.parent)
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, timeout=60, env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin"})
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        check=True,
+        timeout=60,
+        env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin"},
+    )

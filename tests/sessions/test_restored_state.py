@@ -12,9 +12,9 @@ from shellkit import BlockingExecutor
 # (what the user sets, what prints it)
 STATE = {
     "exported variable": ("export E='a b'", "bash -c 'echo $E'; echo $E"),
-    "plain variable": ("P=\"it's \\$x 'q' \\\"d\\\"\"", "echo \"$P\"; env | grep -c ^P="),
-    "newlines and odd bytes": ("N=$'line\\nbreak\\t\\x01\\xff'", "printf %s \"$N\" | od -An -tx1"),
-    "empty and unset": ("EMPTY=; unset LANG", "echo \"[${EMPTY-unset}] [${LANG-unset}]\""),
+    "plain variable": ('P="it\'s \\$x \'q\' \\"d\\""', 'echo "$P"; env | grep -c ^P='),
+    "newlines and odd bytes": ("N=$'line\\nbreak\\t\\x01\\xff'", 'printf %s "$N" | od -An -tx1'),
+    "empty and unset": ("EMPTY=; unset LANG", 'echo "[${EMPTY-unset}] [${LANG-unset}]"'),
     "unexported": ("export -n HOME", "env | grep -c ^HOME=; echo $HOME"),
     "array": ("arr=(1 'two words' '' $'n\\nl'); arr[9]=x", "declare -p arr"),
     "associative array": ("declare -A m=([k]=v ['a b']='c d')", "echo ${m[k]} ${m[a b]} ${#m[@]}"),
@@ -22,7 +22,7 @@ STATE = {
     "readonly": ("readonly R=1", "(R=2) 2>/dev/null || echo kept $R"),
     "case attributes": ("declare -u up=abc; declare -l low=ABC", "echo $up $low; up=x; echo $up"),
     "nameref": ("target=t; declare -n ref=target", "echo $ref; ref=u; echo $target"),
-    "function": ("f() { local x=$1; echo \"f:$x\"; }", "f 1"),
+    "function": ('f() { local x=$1; echo "f:$x"; }', "f 1"),
     "exported function": ("g() { echo g; }; export -f g", "bash -c g"),
     "function with here-document": ("h() { cat <<X\nbody $1\nX\n}", "h 2"),
     "function with extglob": ("shopt -s extglob\nk() { case $1 in +(a)) echo many;; esac; }", "k aaa"),
@@ -36,12 +36,15 @@ STATE = {
     "ERR trap": ("trap 'echo \"it'\\''s err\"' ERR", "trap -p ERR; false"),
     "positional parameters": ("set -- a 'b c' '' $'d\\n'", "echo $#; printf '[%s]' \"$@\""),
     "no positional parameters": ("set --", "echo $#"),
-    "IFS": ("IFS=:", "x=a:b; echo $x; printf %q \"$IFS\""),
+    "IFS": ("IFS=:", 'x=a:b; echo $x; printf %q "$IFS"'),
     "OPTIND and REPLY": ("OPTIND=3; REPLY=r", "echo $OPTIND $REPLY"),
     "OLDPWD": ("cd /usr; cd /tmp", "cd -; pwd"),
     "directory": ("mkdir -p 'd e/f'; cd 'd e/f'", "pwd"),
-    "PS4 and IGNOREEOF": ("PS4='>> '; PS1=me", "echo \"$PS4$PS1\""),
-    "PATH": ("PATH=$PWD/bin:$PATH; mkdir bin; printf '#!/bin/sh\\necho tool' > bin/mytool; chmod +x bin/mytool", "mytool"),
+    "PS4 and IGNOREEOF": ("PS4='>> '; PS1=me", 'echo "$PS4$PS1"'),
+    "PATH": (
+        "PATH=$PWD/bin:$PATH; mkdir bin; printf '#!/bin/sh\\necho tool' > bin/mytool; chmod +x bin/mytool",
+        "mytool",
+    ),
     "unset of an inherited variable": ("unset HOME", "echo ${HOME-unset}"),
     "changed inherited variable": ("PAGER=most", "echo $PAGER; env | grep ^PAGER="),
     "huge variable": ("BIG=$(head -c 500000 /dev/zero | tr '\\0' y)", "echo ${#BIG}"),
@@ -86,7 +89,7 @@ def test_without_a_checkpoint_the_loss_is_told(shell: BlockingExecutor, tmp_path
     died = shell.run("kept=5; cd /; kill -9 $$")
     assert (died.exit_code, died.shell_state) == (137, "restarted")
     assert any("gone" in note and "variables" in note for note in died.notes)
-    assert shell.run("echo \"[$kept] $PWD\"").stdout == f"[] {tmp_path}\n"
+    assert shell.run('echo "[$kept] $PWD"').stdout == f"[] {tmp_path}\n"
 
 
 def test_a_checkpoint_costs_a_queued_command_nothing(shell: BlockingExecutor) -> None:
@@ -125,7 +128,7 @@ def test_what_is_not_carried(shell: BlockingExecutor) -> None:
     """D2: open descriptors and the job table are not carried over; nothing pretends otherwise."""
     shell.run("exec 5>log; sleep 0 & echo started")
     shell.run("exit 1")
-    result = shell.run("echo x >&5; echo rc=$?; jobs; echo \"[$!]\"")
+    result = shell.run('echo x >&5; echo rc=$?; jobs; echo "[$!]"')
     assert result.stdout == "rc=1\n[]\n"
     assert "Bad file descriptor" in result.stderr
 
@@ -173,7 +176,7 @@ def test_a_venv_style_activation_survives(shell: BlockingExecutor) -> None:
     """D2: a sourced script's PATH change and functions reach later commands, and a restored shell."""
     shell.run(
         "mkdir -p v/bin; printf '#!/bin/sh\\necho tool-from-venv\\n' > v/bin/mytool; chmod +x v/bin/mytool\n"
-        "cat > v/bin/activate <<'END'\nVIRTUAL_ENV=$PWD/v; export VIRTUAL_ENV; _OLDP=\"$PATH\"; PATH=\"$VIRTUAL_ENV/bin:$PATH\"; export PATH\n"
+        'cat > v/bin/activate <<\'END\'\nVIRTUAL_ENV=$PWD/v; export VIRTUAL_ENV; _OLDP="$PATH"; PATH="$VIRTUAL_ENV/bin:$PATH"; export PATH\n'
         'deactivate() { PATH="$_OLDP"; unset VIRTUAL_ENV; unset -f deactivate; }\nEND\nsource v/bin/activate'
     )
     assert shell.run("mytool; echo ${VIRTUAL_ENV##*/}").stdout == "tool-from-venv\nv\n"

@@ -186,7 +186,9 @@ ZSH_HOSTILE = [
 
 @each(ZSH)
 @pytest.mark.parametrize("setup", ZSH_HOSTILE)
-def test_zsh_options_and_functions_break_only_the_users_commands(kind: Kind, setup: str, shell: BlockingExecutor) -> None:
+def test_zsh_options_and_functions_break_only_the_users_commands(
+    kind: Kind, setup: str, shell: BlockingExecutor
+) -> None:
     """B4: options that change zsh's grammar, global aliases and functions that hide builtins."""
     shell.run(setup)
     assert shown(shell.run("VV=$'1\\n2'")) == (0, "", "")
@@ -280,7 +282,9 @@ def test_the_session_outlives_its_shell(kind: Kind, ending: str, shell: Blocking
     (tmp_path / "sub").mkdir()
     assert shell.run(SETUP).stderr == ""
     before = shell.run(SHOW)
-    code = {"exit 7": 7, "false": 1, "kill": 143, "f9": 5}[next(k for k in ("exit 7", "false", "kill", "f9") if k in ending)]
+    code = {"exit 7": 7, "false": 1, "kill": 143, "f9": 5}[
+        next(k for k in ("exit 7", "false", "kill", "f9") if k in ending)
+    ]
     result = shell.run(ending)
     assert (result.exit_code, result.stdout, result.shell_state) == (code, "o\n", "restored")
     assert not any("without saving" in note for note in result.notes)
@@ -375,9 +379,13 @@ def test_functions_do_not_come_back_instead(kind: Kind, shell: BlockingExecutor)
 @each(ZSH)
 def test_zsh_options_aliases_and_tied_arrays_come_back(kind: Kind, shell: BlockingExecutor) -> None:
     """D2: setopt, global and suffix aliases, associative and tied arrays survive."""
-    shell.run("setopt extendedglob ksharrays; alias -g GG=x; alias -s txt=cat; typeset -A as=(k 'v w'); typeset -T FOO foo=(a b)")
+    shell.run(
+        "setopt extendedglob ksharrays; alias -g GG=x; alias -s txt=cat; typeset -A as=(k 'v w'); typeset -T FOO foo=(a b)"
+    )
     shell.run("exit 3")
-    result = shell.run("echo ${as[k]} $FOO ${foo[1]}; [[ -o extendedglob && -o ksharrays ]] && echo on; alias -g; alias -s")
+    result = shell.run(
+        "echo ${as[k]} $FOO ${foo[1]}; [[ -o extendedglob && -o ksharrays ]] && echo on; alias -g; alias -s"
+    )
     assert shown(result) == (0, "v w a:b b\non\nGG=x\ntxt=cat\n", "")
 
 
@@ -414,7 +422,9 @@ def test_the_idle_checkpoint_brings_back_a_killed_shell(
 
 
 @every
-def test_a_users_exit_trap_runs(kind: Kind, shell: BlockingExecutor, checkpointed: Callable[[BlockingExecutor], None]) -> None:
+def test_a_users_exit_trap_runs(
+    kind: Kind, shell: BlockingExecutor, checkpointed: Callable[[BlockingExecutor], None]
+) -> None:
     """D7: a user's EXIT trap runs when the shell ends, and the state is at least that of the checkpoint."""
     shell.run("A=1; trap 'echo bye' EXIT")
     checkpointed(shell)

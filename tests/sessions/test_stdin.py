@@ -18,7 +18,7 @@ READERS = [
     ("python3; echo rc=$?", "rc=0\n", 0),
     ("sh; bash; cat; echo end", "end\n", 0),
     ("bash -s", "", 0),
-    ("while read -r line; do echo \"$line\"; done; echo end", "end\n", 0),
+    ('while read -r line; do echo "$line"; done; echo end', "end\n", 0),
     ("mapfile lines; echo ${#lines[@]}", "0\n", 0),
     ("select x in a b; do echo $x; done 2>/dev/null", "\n", 1),
     ("read -t 5 x; echo $?", "1\n", 0),
@@ -48,7 +48,7 @@ def test_an_interactive_shell_ends_too(either: BlockingExecutor) -> None:
 
 def test_standard_streams_are_no_terminals(either: BlockingExecutor) -> None:
     """C1: `[ -t 0 ]` is false, and there is no controlling terminal to prompt on."""
-    result = either.run('for n in 0 1 2; do [ -t $n ]; printf $?; done; tty; (: < /dev/tty) 2>/dev/null || echo none')
+    result = either.run("for n in 0 1 2; do [ -t $n ]; printf $?; done; tty; (: < /dev/tty) 2>/dev/null || echo none")
     assert result.stdout == "111not a tty\nnone\n"
     prompt = either.run("read -p 'Password: ' p </dev/tty; echo rc=$?", timeout=5)
     assert prompt.stdout == "rc=1\n"

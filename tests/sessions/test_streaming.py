@@ -107,7 +107,9 @@ def test_the_callback_runs_on_the_callers_loop(mode_name: str) -> None:
 
         async with LocalExecutor(mode=mode_name, shell="bash") as shell:  # type: ignore[arg-type]  # a plain str
             heart = asyncio.create_task(beat())
-            result = await shell.run("for i in 1 2 3; do echo $i; sleep 0.05; done", on_output=lambda *_: threads.add(threading.get_ident()))
+            result = await shell.run(
+                "for i in 1 2 3; do echo $i; sleep 0.05; done", on_output=lambda *_: threads.add(threading.get_ident())
+            )
             heart.cancel()
             await asyncio.gather(heart, return_exceptions=True)
         assert result.stdout == "1\n2\n3\n"
@@ -155,5 +157,7 @@ def test_a_callback_that_calls_back_into_the_executor_is_told(either: BlockingEx
     """G1: calls run one at a time; another executor may be used in a callback at any time."""
     with LocalExecutor(shell="bash").sync() as other:
         seen: list[str] = []
-        either.run("echo a", on_output=lambda stream, text: seen.append(other.run(f"echo {text.strip()}{text.strip()}").stdout))
+        either.run(
+            "echo a", on_output=lambda stream, text: seen.append(other.run(f"echo {text.strip()}{text.strip()}").stdout)
+        )
         assert seen == ["aa\n"]

@@ -89,7 +89,7 @@ HERE_DOCUMENTS = [
     "cat <<EOF; echo after\nbody\nEOF",
     "cat <<EOF | tr a b\naaa\nEOF",
     "cat <<A; cat <<B\na\nA\nb\nB",
-    "x=$(cat <<EOF\na $((1+1))\nEOF\n); echo \"$x\"",
+    'x=$(cat <<EOF\na $((1+1))\nEOF\n); echo "$x"',
     "s=$(printf '=%.0s' $(seq 1 5000)); x=$(cat <<EOF\n$s\nEOF\n); echo ${#x}",
     "cat <<< 'here string'",
     "cat <<EOF\n$(echo 'a\nEOF",
@@ -103,7 +103,7 @@ LINEWISE = [
     "touch a b x; shopt -s extglob\necho !(x)",
     "shopt -s expand_aliases\nalias hi='echo aliased'\nhi",
     "alias hi='echo aliased'\nhi",
-    "for f in a b c; do\n    n=$(echo $f | tr a-z A-Z)\n    echo \"$f -> $n\"\ndone\necho end",
+    'for f in a b c; do\n    n=$(echo $f | tr a-z A-Z)\n    echo "$f -> $n"\ndone\necho end',
     "exit_fn() { return 6; }; exit_fn",
     "break 99",
     "continue",
@@ -130,7 +130,9 @@ ALL = [*UNBALANCED, *CLOSERS, *ENDS, *HERE_DOCUMENTS, *LINEWISE]
 
 
 def bash_c(command: str, workdir: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["bash", "-c", command], cwd=workdir, stdin=subprocess.DEVNULL, capture_output=True, timeout=10)
+    return subprocess.run(
+        ["bash", "-c", command], cwd=workdir, stdin=subprocess.DEVNULL, capture_output=True, timeout=10
+    )
 
 
 def messages(stderr: str) -> list[str]:
@@ -155,7 +157,8 @@ def test_a_command_does_what_bash_c_does(either: BlockingExecutor, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "command", ["nosuch_zz", "\n\nnosuch_zz", "true\nif", "echo a\n\necho )", "cat <<E\na", "echo $LINENO\necho $LINENO"]
+    "command",
+    ["nosuch_zz", "\n\nnosuch_zz", "true\nif", "echo a\n\necho )", "cat <<E\na", "echo $LINENO\necho $LINENO"],
 )
 def test_line_numbers_count_from_the_commands_first_line(
     either: BlockingExecutor, tmp_path: Path, command: str
@@ -176,7 +179,7 @@ def test_declarations_are_not_local_to_a_wrapper(shell: BlockingExecutor) -> Non
 
 def test_a_function_may_be_called_by_a_later_command(shell: BlockingExecutor) -> None:
     """B1: what a command defines and sets is there for the next, over several lines."""
-    shell.run("deploy() {\n  local where=$1\n  echo \"to $where\"\n}\nexport -f deploy")
+    shell.run('deploy() {\n  local where=$1\n  echo "to $where"\n}\nexport -f deploy')
     assert shell.run("deploy here; bash -c 'deploy there'").stdout == "to here\nto there\n"
 
 

@@ -105,7 +105,10 @@ def test_a_program_is_asked_before_it_is_killed(either: BlockingExecutor, sleeps
     result = either.run(f'bash -c "{script}"', timeout=0.3)
     assert result.timed_out
     assert either.run("cat c.txt").stdout == "cleaned\n"
-    term = either.run(f"bash -c \"trap '' INT; trap 'echo term > t.txt; exit 0' TERM; while :; do sleep 0.05; done; : {sleeps()}\"", timeout=0.3)
+    term = either.run(
+        f"bash -c \"trap '' INT; trap 'echo term > t.txt; exit 0' TERM; while :; do sleep 0.05; done; : {sleeps()}\"",
+        timeout=0.3,
+    )
     assert term.timed_out
     assert either.run("cat t.txt").stdout == "term\n"
     assert sleeps.left() == []

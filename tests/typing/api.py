@@ -1,1 +1,103 @@
-x = 1
+"""How users call shellkit, for the type checker only: `mypy --strict` reads this file, nothing runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, assert_type
+
+from shellkit import (
+    BackgroundJob,
+    BlockingExecutor,
+    CommandFailed,
+    Executor,
+    ExecutorClosed,
+    JobOutput,
+    LocalExecutor,
+    Shell,
+    ShellkitError,
+    ShellResult,
+    resolve,
+)
+
+
+async def conversation() -> str:
+    async with LocalExecutor() as shell:
+        result = await shell.run("export GREETING=hi; cd src")
+        assert_type(result, ShellResult)
+        result = await shell.run("echo $GREETING from $PWD", timeout=10)
+        await shell.run("make", timeout=None, workdir=Path("/src"), env={"CC": "clang", "CFLAGS": None})
+        await shell.run("cat", input=b"bytes")
+        await shell.run("cat", input="text", merge_stderr=True)
+        await shell.run("make", on_output=lambda stream, text: print(stream, text))
+        await shell.restart()
+    return result.stdout
+
+
+async def options(environ: Mapping[str, str | None]) -> None:
+    executor = LocalExecutor(
+        mode="stateless",
+        shell=["bash", "--norc"],
+        workdir="/src",
+        confinement="anchor",
+        env=environ,
+        clean_env=True,
+        keep_env=("GITHUB_TOKEN", "CI_*"),
+        startup_commands=["source .venv/bin/activate"],
+        timeout=None,
+        grace=1,
+        start_timeout=5.0,
+        max_output_bytes=1 << 20,
+    )
+    await executor.start()
+    await executor.close()
+
+
+def blocking() -> None:
+    with LocalExecutor().sync() as shell:
+        assert_type(shell, BlockingExecutor)
+        result = shell.run("uname -a", on_output=print)
+        assert_type(result.stdout, str)
+        assert_type(result.exit_code, int | None)
+        assert_type(result.timed_out, bool)
+        assert_type(result.workdir, str | None)
+        assert_type(result.notes, tuple[str, ...])
+        assert_type(result.background, tuple[BackgroundJob, ...])
+        assert_type(result.ok, bool)
+        assert_type(result.for_model(), str)
+        assert_type(result.to_dict(), dict[str, Any])
+        assert_type(result.raise_for_exit(), ShellResult)
+
+
+async def jobs(result: ShellResult) -> None:
+    for job in result.background:
+        assert_type(job.pids, tuple[int, ...])
+        assert_type(job.running, bool)
+        assert_type(await job.read(), JobOutput)
+        assert_type(await job.wait(), JobOutput)
+        await job.stop()
+
+
+async def errors(executor: Executor) -> ShellResult | None:
+    try:
+        return (await executor.run("make")).raise_for_exit()
+    except CommandFailed as failed:
+        return failed.result
+    except ExecutorClosed as closed:
+        return closed.result
+    except ShellkitError:
+        return None
+
+
+def which_shell() -> tuple[str, ...]:
+    shell = resolve("bash", environ={})
+    assert_type(shell, Shell)
+    return shell.persistent_argv
+
+
+def wrong_calls_are_errors(executor: Executor, result: ShellResult) -> None:
+    executor.run(["ls", "-la"])  # type: ignore[arg-type, unused-coroutine]
+    executor.run("ls", 5)  # type: ignore[misc, unused-coroutine]
+    LocalExecutor(mode="interactive")  # type: ignore[arg-type]
+    LocalExecutor(max_output_bytes="1")  # type: ignore[arg-type]
+    result.stdout = "frozen"  # type: ignore[misc]
