@@ -171,7 +171,9 @@ class Executor(ABC):
             ExecutorUnavailable: called in a forked child of the process that made the executor.
         """
         call = self._make_call(command, timeout, workdir, env, input, merge_stderr)
-        await self._turnstile.enter()
+        options.check_callback(on_output)
+        if not self._turnstile.try_enter():
+            await self._turnstile.enter()
         try:
             session = self._open_session()
             if on_output is None:

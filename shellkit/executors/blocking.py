@@ -12,6 +12,7 @@ from ..result import ShellResult
 from ..sessions.base import Session, StreamName
 from ..sessions.drive import drive_blocking
 from ..sessions.streaming import stream_blocking
+from . import options
 from .base import Executor, OnOutput
 from .options import UNSET, Unset
 
@@ -44,6 +45,7 @@ class BlockingExecutor:
     ) -> ShellResult:
         """As `Executor.run`. KeyboardInterrupt ends the command, not the session, and is raised afterwards."""
         call = self.executor._make_call(command, timeout, workdir, env, input, merge_stderr)
+        options.check_callback(on_output)
         if on_output is None:
             return self._run(lambda session: drive_blocking(session.run(call)))
         return self._run(lambda session: stream_blocking(session, call, on_output))

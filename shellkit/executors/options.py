@@ -18,6 +18,7 @@ __all__ = [
     "UNSET",
     "Mode",
     "Unset",
+    "check_callback",
     "check_confinement",
     "check_env",
     "check_input",
@@ -135,6 +136,12 @@ def check_input(value: object) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise TypeError(f"input must be str or bytes, not {type(value).__name__}")
+
+
+def check_callback(value: object) -> None:
+    """Check what shall be called with output."""
+    if value is not None and not callable(value):
+        raise TypeError(f"on_output must be callable with (stream, text), not {type(value).__name__}")
 
 
 def check_text_list(name: str, value: Any) -> tuple[str, ...]:

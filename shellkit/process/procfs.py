@@ -80,13 +80,17 @@ class Children:
             os.close(fd)
 
 
-def has_environment(pid: int, entry: bytes) -> bool:
-    """Return whether `entry` (`NAME=value`) stands in the environment that the process was started with."""
+def has_environment(pid: int, entry: bytes) -> bool | None:
+    """Return whether `entry` (`NAME=value`) stands in the environment that the process was started with.
+
+    None if it has none at this moment: a kernel thread, or a process in the middle of execve(2).
+    """
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            return entry in file.read(1 << 20).split(b"\0")
+            found = file.read(1 << 20)
     except OSError:
         return False
+    return entry in found.split(b"\0") if found else None
 
 
 def workdir(pid: int) -> bytes | None:

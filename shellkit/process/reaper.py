@@ -61,14 +61,9 @@ class _Reaper:
         finally:
             os.close(reader)
             os.close(null)
-        self.sessions: set[str] = set()
 
     def tell(self, line: str) -> None:
-        try:
-            os.write(self.pipe, line.encode())
-        except BrokenPipeError:
-            # Somebody killed it. Sessions work without; only a SIGKILLed host would leave them behind.
-            self.sessions.clear()
+        os.write(self.pipe, line.encode())
 
     def stop(self) -> None:
         os.close(self.pipe)
@@ -80,6 +75,8 @@ class _Reaper:
 
 _lock = threading.Lock()
 _reaper: _Reaper | None = None
+#: What it has been told of each session.
+_sessions: dict[str, str] = {}
 
 
 def watch(cookie: str, shell: int, cgroup: str) -> None:
@@ -90,34 +87,44 @@ def watch(cookie: str, shell: int, cgroup: str) -> None:
         shell: process id of its shell (a new one replaces the old).
         cgroup: directory that holds the session, or "".
     """
-    global _reaper
     with _lock:
-        if _reaper is None:
-            _reaper = _Reaper()
-        if cookie in _reaper.sessions:
-            _reaper.tell(f"- {cookie}\n")
-        _reaper.sessions.add(cookie)
-        _reaper.tell(f"+ {cookie} {shell} {cgroup}\n")
+        known = cookie in _sessions
+        _sessions[cookie] = line = f"+ {cookie} {shell} {cgroup}\n"
+        _tell(f"- {cookie}\n{line}" if known else line)
 
 
 def unwatch(cookie: str) -> None:
     """Forget a session that has been closed; the last one ends the reaper. Unknown names are ignored."""
     global _reaper
     with _lock:
-        if _reaper is None or cookie not in _reaper.sessions:
+        if _sessions.pop(cookie, None) is None:
             return
-        _reaper.sessions.discard(cookie)
-        if _reaper.sessions:
-            _reaper.tell(f"- {cookie}\n")
-        else:
+        if _sessions:
+            _tell(f"- {cookie}\n")
+        elif _reaper is not None:
             ended, _reaper = _reaper, None
             ended.stop()
+
+
+def _tell(line: str) -> None:
+    global _reaper
+    if _reaper is not None:
+        try:
+            _reaper.tell(line)
+        except BrokenPipeError:  # somebody killed it
+            _reaper.stop()
+        else:
+            return
+    _reaper = _Reaper()
+    for known in _sessions.values():
+        _reaper.tell(known)
 
 
 def _forked() -> None:
     # The child must not keep the pipe open: the reaper would then outwait the parent's death.
     global _reaper, _lock
     _lock = threading.Lock()
+    _sessions.clear()
     if _reaper is not None:
         os.close(_reaper.pipe)
         _reaper = None

@@ -144,6 +144,7 @@ class CgroupContainment(Containment):
         #: Knows what belongs to shells that are not inside yet, and to jobs that they left.
         self._scan = ScanContainment(cookie)
         self._outside: set[int] = set()
+        self._ran_outside = False
 
     def announce(self, shell: int) -> None:
         super().announce(shell)
@@ -168,6 +169,7 @@ class CgroupContainment(Containment):
     def command_starts(self) -> None:
         # Whatever is in `session` beside the shells belongs to the command: earlier ones were set aside.
         if self._outside:
+            self._ran_outside = True
             self._scan.command_starts()
 
     def running(self) -> list[int]:
@@ -208,7 +210,8 @@ class CgroupContainment(Containment):
             self._scan.kill_everything()
 
     def _needs_scan(self) -> bool:
-        return bool(self._outside) or self._scan.has_jobs()
+        # What a shell started before it was inside, and what lost its parent, only a scan can find.
+        return bool(self._outside) or self._ran_outside
 
     def close(self) -> None:
         if self._needs_scan():
@@ -278,10 +281,6 @@ class ScanContainment(Containment):
         self._earlier = {pid: e for pid, e in self._earlier.items() if _same(now.get(pid), e)} | members
         return _ScannedJob(members)
 
-    def has_jobs(self) -> bool:
-        """Whether anything that was set aside may be alive."""
-        return bool(self._earlier)
-
     def everything(self) -> list[int]:
         now = procfs.processes()
         shells = [pid for pid in self.shells if self._is_live_shell(pid, now)]
@@ -300,7 +299,15 @@ class ScanContainment(Containment):
 
     def _is_live_shell(self, pid: int, now: dict[int, procfs.Stat]) -> bool:
         entry = now.get(pid)
-        return entry is not None and entry.state != "Z" and procfs.has_environment(pid, self._entry)
+        return entry is not None and entry.state != "Z" and self._bears_cookie(entry)
+
+    def _bears_cookie(self, entry: procfs.Stat) -> bool:
+        for _ in range(8):
+            bears = procfs.has_environment(entry.pid, self._entry)
+            if bears is not None or entry.parent == _KTHREADD or entry.started < self._started:
+                return bool(bears)
+            time.sleep(0.0002)  # in the middle of execve(2), which takes some tenths of a millisecond
+        return False
 
     def _mine(self, now: dict[int, procfs.Stat]) -> dict[int, procfs.Stat]:
         """The session's processes but for its shells: descendants, of jobs too, and bearers of the cookie."""
@@ -312,7 +319,7 @@ class ScanContainment(Containment):
             if pid not in self.shells
             and pid != os.getpid()
             and entry.state != "Z"
-            and (_descends(entry, anchors, now) or procfs.has_environment(pid, self._entry))
+            and (_descends(entry, anchors, now) or self._bears_cookie(entry))
         }
 
     def _is_earlier(self, entry: procfs.Stat, now: dict[int, procfs.Stat]) -> bool:
@@ -321,7 +328,7 @@ class ScanContainment(Containment):
         while seen is not None and seen.pid not in self.shells and seen.pid > 1:
             if _same(seen, self._earlier.get(seen.pid)):
                 return True
-            if seen.started < self._started and procfs.has_environment(seen.pid, self._entry):
+            if seen.started < self._started and self._bears_cookie(seen):
                 return True
             seen = now.get(seen.parent)
         return False
@@ -342,6 +349,9 @@ def _descends(entry: procfs.Stat, anchors: dict[int, procfs.Stat], now: dict[int
         seen = now.get(seen.parent)
     return False
 
+
+#: The parent of all kernel threads (kthreadd), which have no environment.
+_KTHREADD = 2
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -118,7 +118,7 @@ class PosixDialect(Dialect):
             steps += self._settle_variable(link, b"%d" % number, name.encode())
         if workdir is not None:
             steps.append(self._cd(link) + b" " + quote(workdir) + b" >/dev/null&&OLDPWD=${__sko-${OLDPWD-}}")
-        return self._guarded(link, b"&&".join(steps))
+        return self._guarded(link, b";".join(steps))
 
     def checkpoint(self, link: Link) -> bytes:
         return b'\\__skk "$-" "$@"\n'

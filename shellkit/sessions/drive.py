@@ -105,11 +105,13 @@ def _reader_of(exchange: Exchange, loop: asyncio.AbstractEventLoop) -> LoopReade
     home = exchange.home
     if home is None:
         return LoopReader(loop, exchange.poller)
-    if not isinstance(home.reader, LoopReader) or home.reader.loop is not loop:
-        if home.reader is not None:
-            home.reader.detach()
-        home.reader = LoopReader(loop, home.poller)
-    return home.reader
+    reader = home.reader
+    if isinstance(reader, LoopReader) and reader.loop is loop:
+        return reader
+    if reader is not None:
+        reader.detach()
+    home.reader = new = LoopReader(loop, home.poller)
+    return new
 
 
 class LoopReader(Reader):

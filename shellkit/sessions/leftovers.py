@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..process.tree import Containment
 from .attendant import Attendant
 from .jobs import BackgroundJob, Job
@@ -13,6 +15,8 @@ __all__ = ["MAX_JOBS", "set_aside"]
 
 #: Background jobs that a session keeps (contract I3).
 MAX_JOBS = 64
+#: What a command that leaves something running mostly looks like; asked only where looking is dear.
+_LEAVING = re.compile(rb"&|coproc|[<>]\(|setsid|nohup|daemon")
 
 
 def set_aside(
@@ -20,11 +24,11 @@ def set_aside(
 ) -> None:
     """Hand what the command left running, and the pipes that are still held, over to the attendant."""
     held = not (turn.stdout.ended and turn.stderr.ended)
-    likely = b"&" in outcome.call.text
+    likely = _LEAVING.search(outcome.call.text) is not None
     left = containment.left_behind(live.process.pid, shell_alive=not turn.ended, likely=likely)
     if not held and not left:
         return
-    group = containment.set_aside() if left else None
+    group = containment.set_aside()
     if group is None and not held:
         return
     outcome.snapshot(turn)

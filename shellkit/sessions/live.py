@@ -91,8 +91,6 @@ class Capture:
 class Reader(ABC):
     """Something in an event loop that watches a shell's poller, and must let go of it before it is closed."""
 
-    loop: object
-
     @abstractmethod
     def detach(self, then: Callable[[], object] | None = None) -> None:
         """Let go, in whatever thread, and call `then` afterwards."""

@@ -13,6 +13,8 @@ from .turn import Turn
 
 __all__ = ["Outcome", "build_result"]
 
+_NOTHING = ("", "", 0, 0)
+
 #: The exit code of a command that was ended at its time-out (coreutils' `timeout` uses the same).
 TIMED_OUT = 124
 
@@ -49,15 +51,19 @@ class Outcome:
     def snapshot(self, turn: Turn) -> None:
         """Keep the text as it is now: the buffers go on to a background job."""
         out, err = turn.stdout.buffer, turn.stderr.buffer
-        self._texts = (out.text(), err.text(), out.omitted, err.omitted)
+        if out.total == err.total == 0:
+            self._texts = _NOTHING
+        else:
+            self._texts = (out.text(), err.text(), out.omitted, err.omitted)
 
 
 def build_result(outcome: Outcome, turn: Turn) -> ShellResult:
     """Return the finished result and make the buffers ready for the next command."""
     if outcome._texts is None:
         outcome.snapshot(turn)
-        turn.stdout.buffer.clear()
-        turn.stderr.buffer.clear()
+        if outcome._texts is not _NOTHING:
+            turn.stdout.buffer.clear()
+            turn.stderr.buffer.clear()
     assert outcome._texts is not None
     stdout, stderr, stdout_omitted, stderr_omitted = outcome._texts
     return ShellResult(

@@ -96,7 +96,8 @@ class PersistentSession(Session):
         outcome = Outcome(call)
         yield from self._have_shell(outcome)
         live = self._live
-        assert live is not None
+        if live is None:  # the interpreter is about to exit, and has ended everything
+            raise ExecutorClosed("the executor was closed before the command started")
         before = self._workdir
         arranged = yield from self._arrange(live, call, before)
         turn = yield from self._take_turn(live, call)
@@ -211,7 +212,9 @@ class PersistentSession(Session):
         script = live.machine.restore(checkpoint, inherited)
         path, fd = self._pipes.file(script)
         try:
-            done = Exchange(live, live.machine.send(live.machine.dialect.run_script(live.machine.link, path)), self._patience)
+            done = Exchange(
+                live, live.machine.send(live.machine.dialect.run_script(live.machine.link, path)), self._patience
+            )
             yield done
         finally:
             os.close(fd)
@@ -227,22 +230,27 @@ class PersistentSession(Session):
     def _arrange(self, live: LiveShell, call: RunCall, before: bytes | None) -> Procedure[bool]:
         if call.workdir is None and not call.env:
             return False
-        dialect, link = live.machine.dialect, live.machine.link
-        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)), self._patience)
-        yield exchange
-        if exchange.finished is not None and exchange.finished.exit_code:
-            # A builtin that the user has switched off or hidden, perhaps: once more, by force.
-            yield Exchange(live, live.machine.send(dialect.recover(link, forcibly=True)))
+        dialect = live.machine.dialect
+        for forcibly in (False, True):
             link = live.machine.link
-            exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)), self._patience)
+            if forcibly:  # a builtin that the user has switched off or hidden, perhaps
+                yield Exchange(live, live.machine.send(dialect.recover(link, forcibly=True)), self._patience)
+            line = live.machine.send(dialect.arrange(link, call.workdir, call.env))
+            exchange = Exchange(live, line, self._patience)
             yield exchange
-        if exchange.finished is not None and exchange.finished.exit_code == 0:
-            return True
-        if exchange.ended:
-            self._drop(live)
-            raise SpawnError("the shell ended while it was prepared for the command, which did not run; run it again")
-        self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
-        yield from self._settle()
+            if exchange.ended:
+                self._drop(live)
+                raise SpawnError(
+                    "the shell ended while it was prepared for the command, which did not run; run it again"
+                )
+            if exchange.finished is not None and exchange.finished.exit_code == 0:
+                return True
+            self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
+            yield from self._settle()
+            if self._live is None:
+                raise SpawnError(
+                    "the shell ended while it was prepared for the command, which did not run; run it again"
+                )
         if call.workdir is not None and not os.path.isdir(call.workdir):
             raise InvalidWorkdir(f"working directory does not exist: {os.fsdecode(call.workdir)}")
         raise ValueError(
@@ -255,7 +263,7 @@ class PersistentSession(Session):
         try:
             line = live.machine.begin(prepare_call(live, self._pipes, call, self._exit_code, files))
             self._containment.command_starts()
-            turn = Turn(live, line, call.timeout, self._settings.grace)
+            turn = Turn(live, line, call.timeout, self._settings.grace, lingers=b">(" in call.text)
             yield turn
         finally:
             for fd in files:
@@ -353,6 +361,8 @@ class PersistentSession(Session):
             return
         actual = _real_directory(self._live)
         back = confinement.way_back(actual, before)
+        if back is not None and not os.path.isdir(back):
+            back = confinement.root
         if back is None or not os.path.isdir(back):
             return
         left = self._workdir

@@ -126,7 +126,9 @@ class StatelessSession(Session):
         if call.workdir is None and not call.env:
             return
         dialect, link = live.machine.dialect, live.machine.link
-        exchange = Exchange(live, live.machine.send(dialect.arrange(link, call.workdir, call.env)), self._settings.start_timeout)
+        exchange = Exchange(
+            live, live.machine.send(dialect.arrange(link, call.workdir, call.env)), self._settings.start_timeout
+        )
         yield exchange
         if exchange.finished is None or exchange.finished.exit_code != 0:
             if call.workdir is not None:
@@ -138,7 +140,7 @@ class StatelessSession(Session):
         try:
             line = live.machine.begin_last(prepare_call(live, self._pipes, call, 0, files))
             self._containment.command_starts()
-            turn = LastTurn(live, line, call.timeout, self._settings.grace)
+            turn = LastTurn(live, line, call.timeout, self._settings.grace, lingers=b">(" in call.text)
             yield turn
         finally:
             for fd in files:

@@ -20,6 +20,8 @@ __all__ = ["LastTurn", "Turn"]
 _BUDGET = 1 << 21
 #: Seconds after which a command's output is looked at while it runs.
 LISTEN_AFTER = 0.001
+#: Seconds to wait for `>(...)`: the shell does not wait for it, but what it prints belongs to the command.
+_LINGER = 0.1
 #: When the later rungs come, as parts of the grace period.
 _TERMINATE, _KILL = 0.35, 0.7
 #: Seconds between two questions whether anything is left: quick at first, then seldom.
@@ -34,6 +36,7 @@ class Turn(Exchange):
         data: the command's line.
         patience: its time-out in seconds; None for none.
         grace: seconds that the ladder may take.
+        lingers: whether something that the shell does not wait for is about to end and to print.
 
     Attributes:
         duration: seconds it ran.
@@ -43,10 +46,13 @@ class Turn(Exchange):
 
     interruptible = True
 
-    def __init__(self, live: LiveShell, data: bytes, patience: float | None, grace: float) -> None:
+    def __init__(
+        self, live: LiveShell, data: bytes, patience: float | None, grace: float, *, lingers: bool = False
+    ) -> None:
         self.stdout, self.stderr = live.open_captures()
         self._by_fd = {self.stdout.pipe.fd: self.stdout, self.stderr.pipe.fd: self.stderr}
         self._grace = grace
+        self._linger_until = 0.0 if lingers else -1.0
         self._cut_at = 0.0
         self._look_after = _FIRST_LOOK
         self._rungs_taken = 0
@@ -76,10 +82,26 @@ class Turn(Exchange):
     def _settle(self) -> bool:
         if self.cut_short and not self._ladder_done():
             return False
-        self.duration = time.monotonic() - self.started
-        self.live.unwatch_captures()
         self.stdout.drain_rest()
         self.stderr.drain_rest()
+        if self._linger_until >= 0 and not (self.stdout.ended and self.stderr.ended) and not self.cut_short:
+            return self._linger()
+        return self._conclude()
+
+    def _linger(self) -> bool:
+        now = time.monotonic()
+        if self._linger_until == 0:
+            self._linger_until = now + _LINGER
+            self._listen_at = None
+            self.live.watch_captures()
+        if now >= self._linger_until:
+            return self._conclude()
+        self._watch_at = min(self._linger_until, now + _LAST_LOOK)
+        return False
+
+    def _conclude(self) -> bool:
+        self.duration = time.monotonic() - self.started
+        self.live.unwatch_captures()
         if self.ended and self.checkpoint is None:
             # A user's EXIT trap runs when the redirections are undone: what it prints arrives as noise.
             self.stdout.buffer.append(self.live.machine.take_noise())

@@ -59,7 +59,7 @@ class Turnstile:
         self._busy = False
 
     def try_enter(self) -> bool:
-        """Enter if nobody is inside or waiting."""
+        """Enter if nobody is inside; costs no coroutine."""
         with self._mutex:
             if self._busy:
                 return False
@@ -79,8 +79,6 @@ class Turnstile:
 
     async def enter(self) -> None:
         """Wait in this task for the turn; a cancelled task leaves the queue and holds nobody up."""
-        if self.try_enter():
-            return
         waiter = _TaskWaiter(asyncio.get_running_loop())
         if self._join(waiter):
             return

@@ -28,10 +28,10 @@ async def cancel_after(task: asyncio.Task[Any], turns: int) -> bool:
     "command", ["true", "echo old; echo old >&2", "sleep 0.002; echo old", "exit 3", "cat", "sleep 0.001 & true"]
 )
 def test_cancelling_at_every_turn_of_the_loop(mode: str, command: str, tmp_path: Path) -> None:
-    """F6: cancelled after any number of loop turns, a command leaves nothing in a later result and the session in order."""
+    """F6: cancelled after any number of loop turns, a command leaves the session in order."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:
             for turns in range(25):
                 await cancel_after(asyncio.create_task(shell.run(command, input="x")), turns)
                 result = await shell.run("echo new; (exit 3)", timeout=5)
@@ -55,13 +55,13 @@ def test_cancelling_with_a_workdir_and_variables(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("starts", [["true"], ["sleep 0.05"], ["exec sleep 0.1"], []])
+@pytest.mark.parametrize("starts", [["true"], ["sleep 0.05"], []])
 def test_cancelling_during_start(mode: str, starts: list[str]) -> None:
     """F6: cancelling during start-up leaks nothing, and the next call starts afresh."""
 
     async def main() -> None:
         for turns in range(12):
-            shell = LocalExecutor(mode=mode, shell="bash", startup_commands=[s for s in starts if "exec" not in s])  # type: ignore[arg-type]  # str
+            shell = LocalExecutor(mode=mode, shell="bash", startup_commands=starts)
             await cancel_after(asyncio.create_task(shell.start() if turns % 2 else shell.run("true")), turns)
             assert (await shell.run("echo ok")).stdout == "ok\n"
             await shell.close()
@@ -69,34 +69,23 @@ def test_cancelling_during_start(mode: str, starts: list[str]) -> None:
     asyncio.run(main())
 
 
-def test_cancelling_a_start_that_would_never_end() -> None:
-    """F6: a shell that never answers is given up when its start is cancelled, and nothing of it is left."""
+def test_cancelling_a_start_that_would_never_end(mode: str) -> None:
+    """F6: a program that never answers is given up when its start is cancelled, and nothing of it is left."""
 
     async def main() -> None:
-        shell = LocalExecutor(shell=["/bin/cat"], start_timeout=60)
-        task = asyncio.create_task(shell.start())
-        while not shell._session or shell._session._live is None:  # type: ignore[attr-defined]  # the session of this mode
-            await asyncio.sleep(0.01)
-            if task.done():
-                break
-            if asyncio.get_running_loop().time() % 1 > 0.9:
-                break
-        task.cancel()
-        with pytest.raises(BaseException):  # noqa: B017, PT011  (SpawnError or CancelledError: cat may be unknown to the resolver)
-            await asyncio.wait_for(task, 5)
+        shell = LocalExecutor(mode=mode, shell=["/bin/cat"], start_timeout=60)
+        for turns in (1, 2, 5, 20):
+            assert await cancel_after(asyncio.create_task(shell.start()), turns)
         await shell.close()
 
-    try:
-        asyncio.run(main())
-    except Exception as error:  # noqa: BLE001  (a resolver that refuses `cat` outright ends this test early)
-        assert "cat" in str(error)
+    asyncio.run(main())
 
 
 def test_cancelling_ends_what_runs(mode: str, containment: str, tmp_path: Path, sleeps: Any) -> None:
     """F6, F2: cancelling takes down the command's processes before it raises, and the rest does not run."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:
             lengths = [sleeps() for _ in range(3)]
             task = asyncio.create_task(
                 shell.run(f"sleep {lengths[0]} & setsid sleep {lengths[1]} & sleep {lengths[2]}; touch ran")
@@ -114,7 +103,7 @@ def test_cancelling_twice_and_closing_at_once(mode: str, sleeps: Any) -> None:
     """F6: a second cancellation does not stop the ladder half-way, and `close` right after it is in order."""
 
     async def main() -> None:
-        shell = LocalExecutor(mode=mode, shell="bash", grace=1.0)  # type: ignore[arg-type]  # str
+        shell = LocalExecutor(mode=mode, shell="bash", grace=1.0)
         task = asyncio.create_task(shell.run(f"bash -c \"trap '' TERM INT; sleep {sleeps()}; sleep {sleeps()}\""))
         while not sleeps.left():
             await asyncio.sleep(0.005)
@@ -156,7 +145,7 @@ def test_wait_for_and_timeout_contexts(mode: str, sleeps: Any) -> None:
     """F6: `asyncio.wait_for` and `asyncio.timeout` end a command as their own time-outs do."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash") as shell:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(shell.run(f"sleep {sleeps()}"), 0.1)
             with pytest.raises(TimeoutError):
@@ -172,7 +161,7 @@ def test_cancelling_in_the_queue(mode: str, tmp_path: Path) -> None:
     """F6, G1: a call that is cancelled while it waits never runs and holds nobody up."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:
             first = asyncio.create_task(shell.run("until [ -e go ]; do :; done; echo A", timeout=10))
             await asyncio.sleep(0)
             second = asyncio.create_task(shell.run("touch b-ran"))
@@ -194,7 +183,7 @@ def test_cancelling_close(mode: str, sleeps: Any) -> None:
 
     async def main() -> None:
         for turns in range(6):
-            shell = LocalExecutor(mode=mode, shell="bash")  # type: ignore[arg-type]  # str
+            shell = LocalExecutor(mode=mode, shell="bash")
             await shell.run(f"sleep {sleeps()} & true")
             await cancel_after(asyncio.create_task(shell.close()), turns)
             await shell.close()
@@ -207,7 +196,7 @@ def test_many_cancellations_leave_nothing(mode: str, sleeps: Any) -> None:
     """F6: fifty cancelled commands leave neither processes nor descriptors (see the fixture `nothing_left`)."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash") as shell:
             for _ in range(50):
                 task = asyncio.create_task(shell.run(f"sleep {sleeps()}"))
                 await asyncio.sleep(0.001)

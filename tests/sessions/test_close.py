@@ -15,10 +15,10 @@ from shellkit import BlockingExecutor, ExecutorClosed, LocalExecutor
 
 
 def test_close_during_a_run(mode: str, sleeps: Any) -> None:
-    """G3: `close()` from another task ends the running command with `ExecutorClosed`, which holds what it had printed."""
+    """G3: `close()` from another task ends the running command with `ExecutorClosed`, its output included."""
 
     async def main() -> None:
-        shell = LocalExecutor(mode=mode, shell="bash", grace=1.0)  # type: ignore[arg-type]  # str
+        shell = LocalExecutor(mode=mode, shell="bash", grace=1.0)
         task = asyncio.create_task(shell.run(f"echo partial; sleep {sleeps()}"))
         while not sleeps.left():
             await asyncio.sleep(0.005)
@@ -59,7 +59,7 @@ def test_close_while_calls_wait(mode: str, sleeps: Any) -> None:
     """G3: calls in the queue end with `ExecutorClosed` and never run."""
 
     async def main() -> None:
-        shell = LocalExecutor(mode=mode, shell="bash", grace=1.0)  # type: ignore[arg-type]  # str
+        shell = LocalExecutor(mode=mode, shell="bash", grace=1.0)
         tasks = [asyncio.create_task(shell.run(f"sleep {sleeps()}")) for _ in range(5)]
         while not sleeps.left():
             await asyncio.sleep(0.005)
@@ -73,10 +73,10 @@ def test_close_while_calls_wait(mode: str, sleeps: Any) -> None:
 
 def test_close_is_idempotent(mode: str) -> None:
     """G3: closing twice, before the start, and after a death of the shell never raises."""
-    shell = LocalExecutor(mode=mode, shell="bash").sync()  # type: ignore[arg-type]  # str
+    shell = LocalExecutor(mode=mode, shell="bash").sync()
     shell.close()
     shell.close()
-    shell = LocalExecutor(mode=mode, shell="bash").sync()  # type: ignore[arg-type]  # str
+    shell = LocalExecutor(mode=mode, shell="bash").sync()
     shell.run("kill -9 $$")
     shell.close()
     shell.close()
@@ -90,7 +90,7 @@ def test_close_right_as_a_command_ends(mode: str) -> None:
 
     async def main() -> None:
         for turns in range(20):
-            shell = LocalExecutor(mode=mode, shell="bash")  # type: ignore[arg-type]  # str
+            shell = LocalExecutor(mode=mode, shell="bash")
             await shell.start()
             task = asyncio.create_task(shell.run("true"))
             for _ in range(turns):
@@ -140,7 +140,7 @@ def test_many_jobs_are_gone_after_close(either: BlockingExecutor, sleeps: Any) -
 
 def test_an_executor_that_is_garbage(mode: str, sleeps: Any) -> None:
     """G3: an executor that nobody holds any more ends what it had started."""
-    shell = LocalExecutor(mode=mode, shell="bash")  # type: ignore[arg-type]  # str
+    shell = LocalExecutor(mode=mode, shell="bash")
     shell.sync().run(f"sleep {sleeps()} & sleep {sleeps()} & true")
     del shell
     gc.collect()

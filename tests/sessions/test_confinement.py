@@ -116,7 +116,7 @@ def test_a_workdir_outside_is_refused(
 ) -> None:
     """H5: `workdir=` outside the root, symbolic links resolved, is refused before anything runs."""
     shell = open_shell(mode=mode, workdir=root, confinement=confinement)
-    with pytest.raises(CommandDenied, match="workdir|directory"):
+    with pytest.raises(CommandDenied, match=r"workdir|directory"):
         shell.run("touch ran", workdir=outside)
     assert not list(root.parent.rglob("ran"))
     assert shell.run("pwd", workdir="sub").stdout == f"{root}/sub\n"

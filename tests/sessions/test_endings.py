@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,7 +134,7 @@ def test_a_subshells_exit_trap_is_its_own(shell: BlockingExecutor) -> None:
     assert (result.stdout, result.shell_state) == ("sub\n4\n6\n", "alive")
 
 
-def test_death_is_noticed_although_a_child_holds_the_pipes(either: BlockingExecutor, sleeps) -> None:  # type: ignore[no-untyped-def]  # a conftest class
+def test_death_is_noticed_although_a_child_holds_the_pipes(either: BlockingExecutor, sleeps: Any) -> None:
     """D6: a background child that holds the pipes delays nothing, neither an end nor a death."""
     for end in ("exit 7", "kill -9 $$", "true"):
         result = either.run(f"sleep {sleeps()} & echo started; {end}")
@@ -156,7 +157,7 @@ def test_state_never_lands_in_a_users_file(shell: BlockingExecutor, tmp_path: Pa
     assert shell.run("echo $secret").stdout == "zz-value-zz\n"
 
 
-def test_a_shell_killed_while_idle(shell: BlockingExecutor, checkpointed, eventually) -> None:  # type: ignore[no-untyped-def]  # conftest functions
+def test_a_shell_killed_while_idle(shell: BlockingExecutor, checkpointed: Any, eventually: Any) -> None:
     """D4: a shell that is killed while nobody runs anything is replaced by the next command, which is told."""
     pid = int(shell.run("kept=5; cd /; echo $$").stdout)
     checkpointed(shell)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_a_full_disk_is_an_error_in_the_result(either: BlockingExecutor) -> None
     assert either.run("echo ok").stdout == "ok\n"
 
 
-def test_a_missing_workdir_at_the_start(open_shell, mode: str) -> None:  # type: ignore[no-untyped-def]  # a conftest function
+def test_a_missing_workdir_at_the_start(open_shell: Any, mode: str) -> None:
     """D5: a `workdir` missing at the first start is `SpawnError`, names it, and works once it is there."""
     shell = open_shell(mode=mode, workdir="/nonexistent/work")
     for _ in range(2):
@@ -68,7 +69,7 @@ def test_a_missing_workdir_at_the_start(open_shell, mode: str) -> None:  # type:
             shell.run("echo hi")
 
 
-def test_a_workdir_that_appears_later(open_shell, mode: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_a_workdir_that_appears_later(open_shell: Any, mode: str, tmp_path: Path) -> None:
     """D5: after a failed start the executor may be tried again."""
     shell = open_shell(mode=mode, workdir=tmp_path / "later")
     with pytest.raises(InvalidWorkdir):
@@ -77,7 +78,7 @@ def test_a_workdir_that_appears_later(open_shell, mode: str, tmp_path: Path) -> 
     assert shell.run("pwd").stdout == f"{tmp_path}/later\n"
 
 
-def test_a_workdir_that_goes_away(open_shell, mode: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_a_workdir_that_goes_away(open_shell: Any, mode: str, tmp_path: Path) -> None:
     """D5: a `workdir` that is removed under the session ends in a clear result or error, and heals when it is back."""
     root = tmp_path / "root"
     root.mkdir()
@@ -97,7 +98,6 @@ def test_a_workdir_that_goes_away(open_shell, mode: str, tmp_path: Path) -> None
     assert shell.run("cd . ; echo c").stdout == "c\n"
 
 
-@pytest.mark.requires("cgroup")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every directory")
 def test_an_unreadable_directory(either: BlockingExecutor, tmp_path: Path) -> None:
     """D5: a directory that may not be entered is refused by name, and the session is unharmed."""
@@ -107,22 +107,18 @@ def test_an_unreadable_directory(either: BlockingExecutor, tmp_path: Path) -> No
     assert either.run("echo ok").stdout == "ok\n"
 
 
-@pytest.mark.parametrize("files", [0, 64])
-def test_the_session_works_with_few_descriptors_left(shell: BlockingExecutor, files: int) -> None:
-    """D5: a host that runs out of descriptors gets a clear error, and the session works when there are some again."""
+def test_a_host_that_has_run_out_of_descriptors(shell: BlockingExecutor) -> None:
+    """D5: a host without descriptors gets a clear error, and the session works when there are some again."""
     import resource
 
-    shell.run("true")
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = max(map(int, os.listdir("/proc/self/fd"))) + 1
+    shell.run("kept=5")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest, limits[1]))
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + files, before[1]))
-        assert shell.run("echo a").stdout == "a\n"
-        try:
-            shell.run("exit 3")
+        assert shell.run("exit 3").exit_code == 3
+        with pytest.raises((OSError, SpawnError), match=r"[Tt]oo many open files"):
             shell.run("echo b")
-        except (OSError, SpawnError) as error:
-            assert files == 0, error
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert shell.run("echo c").stdout == "c\n"
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert shell.run("echo $kept").stdout == "5\n"

@@ -20,11 +20,11 @@ from shellkit import BlockingExecutor, ExecutorUnavailable, LocalExecutor
 ROOT = str(Path(shellkit.__file__).parent.parent)
 
 
-def host(script: str, **options: Any) -> subprocess.Popen[str]:
+def host(script: str, **variables: str) -> subprocess.Popen[str]:
     """Start a Python program that uses shellkit."""
-    environ = {**os.environ, "PYTHONPATH": ROOT}
+    environ = {**os.environ, "PYTHONPATH": ROOT, **variables}
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 OPEN = """
@@ -34,7 +34,9 @@ OPEN = """
     from shellkit import LocalExecutor
     executor = LocalExecutor(mode={mode!r}, shell="bash")
     shell = executor.sync()
-    print(shell.run("sleep {a} & (setsid sleep {b} &) ; echo $$; echo {{}}".format(os.getpid())).stdout, flush=True)
+    shell.run("sleep {a} & (setsid sleep {b} &)")
+    from shellkit.process import reaper
+    print("up", reaper._reaper.pid, executor._session.containment.path or "/none", flush=True)
 """
 
 
@@ -65,25 +67,17 @@ def test_a_killed_host_leaves_nothing(
     mode: str, scan: bool, busy: str, sleeps: Any, eventually: Callable[..., None]
 ) -> None:
     """G4: 5 s after the host was SIGKILLed no shell, job, detached process, reaper or cgroup of it exists."""
-    before = set(Path("/sys/fs/cgroup").glob("**/shellkit-*"))
-    script = OPEN + f"\n    {busy or 'time.sleep(600)'}\n"
-    script = script.replace("{c}", sleeps() if "{c}" in script else "")
-    mark = f"SHELLKIT_TEST_MARK={os.getpid()}-{time.monotonic_ns()}"
-    os.environ["SHELLKIT_TEST_MARK"] = mark.partition("=")[2]
-    try:
-        process = host(script.format(scan=scan, mode=mode, a=sleeps(), b=sleeps()) if "{" in script else script)
-    finally:
-        del os.environ["SHELLKIT_TEST_MARK"]
-    assert process.stdout is not None
-    process.stdout.readline()
-    eventually(lambda: len(sleeps.left()) >= (2 if "sleep 1" not in busy else 3) or mode == "stateless")
-    process.kill()
-    process.wait()
+    script = OPEN + f"    {busy or 'time.sleep(600)'}\n"
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
+    with host(
+        script.format(scan=scan, mode=mode, a=sleeps(), b=sleeps(), c=sleeps()), SHELLKIT_TEST_MARK=mark
+    ) as process:
+        assert process.stdout is not None
+        _, reaper, cgroup = process.stdout.readline().split()
+        eventually(lambda: len(sleeps.left()) >= (3 if "sleep" in busy else 2))
+        process.kill()
     eventually(lambda: not sleeps.left() and not leftovers(mark), 5.0)
-    eventually(lambda: not set(Path("/sys/fs/cgroup").glob("**/shellkit-*")) - before or not scan, 5.0)
-    process.stdout.close()
-    assert process.stderr is not None
-    process.stderr.close()
+    eventually(lambda: not Path(cgroup).exists() and not Path(f"/proc/{reaper}").exists(), 5.0)
 
 
 @pytest.mark.slow
@@ -162,7 +156,7 @@ def test_a_forked_child_that_exits_ends_nothing(sleeps: Any) -> None:
         """).replace('"LENGTHS",', "".join(f"{length!r}, " for length in sleeps.lengths)),
         "    ",
     )
-    process = host(script.replace("\n    ", "\n") if False else script)
+    process = host(script)
     out, err = process.communicate(timeout=30)
     assert err == ""
     assert "fine" in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def test_head_and_tail_are_kept(open_shell, mode: str) -> None:  # type: ignore[no-untyped-def]  # a conftest function
+def test_head_and_tail_are_kept(open_shell: Any, mode: str) -> None:
     """E2: over the limit the head and the tail are kept, half and half, with one marker that names what is left out."""
     shell = open_shell(mode=mode, max_output_bytes=10_000)
     result = shell.run("echo FIRST-LINE; seq 1 100000; echo 'E   assert 1 == 2'; (exit 3)")
@@ -43,7 +44,7 @@ def test_head_and_tail_are_kept(open_shell, mode: str) -> None:  # type: ignore[
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100, 65536])
-def test_exactly_at_the_limit(open_shell, mode: str, limit: int) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_exactly_at_the_limit(open_shell: Any, mode: str, limit: int) -> None:
     """E2: output of exactly the limit is untouched, one byte more is cut."""
     shell = open_shell(mode=mode, max_output_bytes=limit)
     at = shell.run(f"head -c {limit} /dev/zero | tr '\\0' x")
@@ -52,7 +53,7 @@ def test_exactly_at_the_limit(open_shell, mode: str, limit: int) -> None:  # typ
     assert (over.truncated, over.stderr_omitted, over.stdout_omitted) == (True, 1, 0)
 
 
-def test_cuts_are_at_characters(open_shell, mode: str) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_cuts_are_at_characters(open_shell: Any, mode: str) -> None:
     """E2: head and tail are cut at characters, so that a cut makes no replacement character."""
     for limit in (1000, 1001, 1002, 1003):
         shell = open_shell(mode=mode, max_output_bytes=limit)
@@ -63,7 +64,7 @@ def test_cuts_are_at_characters(open_shell, mode: str) -> None:  # type: ignore[
         shell.close()
 
 
-def test_a_limit_of_nothing_says_so(open_shell, mode: str) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_a_limit_of_nothing_says_so(open_shell: Any, mode: str) -> None:
     """E3: `max_output_bytes=0` keeps nothing and says so; exit codes are unaffected."""
     shell = open_shell(mode=mode, max_output_bytes=0)
     result = shell.run("echo hello; echo err >&2; (exit 3)")
@@ -115,7 +116,7 @@ def test_memory_is_bounded_at_a_time_out(either: BlockingExecutor) -> None:
 
 
 @pytest.mark.slow
-def test_memory_is_bounded_while_a_job_writes(shell: BlockingExecutor, eventually) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_memory_is_bounded_while_a_job_writes(shell: BlockingExecutor, eventually: Any) -> None:
     """E1, I2: a noisy background job costs its limits, while the session is idle too, and is not blocked."""
     shell.run("seq 1 100000")
     reset_peak()

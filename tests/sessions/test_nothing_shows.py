@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_argv_and_open_descriptors_tell_nothing(either: BlockingExecutor) -> Non
     assert "socket" not in either.run("ls -l /proc/self/fd").stdout
 
 
-def test_pkill_does_not_match_the_shell(either: BlockingExecutor, sleeps) -> None:  # type: ignore[no-untyped-def]  # a conftest class
+def test_pkill_does_not_match_the_shell(either: BlockingExecutor, sleeps: Any) -> None:
     """B4: `pkill -f` finds the program and not the shell that the command is written in."""
     length = sleeps()
     pattern = length.replace(".", "[.]")

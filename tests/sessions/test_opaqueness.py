@@ -6,11 +6,52 @@ import pytest
 
 from shellkit import BlockingExecutor
 
-BUILTINS = (
-    "printf echo cd command builtin eval trap declare typeset unset set return shift exit source . export readonly "
-    "local shopt alias unalias umask ulimit enable read test [ true : exec wait kill pwd type hash history let "
-    "mapfile getopts jobs disown compgen cat"
-).split()
+BUILTINS = [
+    "printf",
+    "echo",
+    "cd",
+    "command",
+    "builtin",
+    "eval",
+    "trap",
+    "declare",
+    "typeset",
+    "unset",
+    "set",
+    "return",
+    "shift",
+    "exit",
+    "source",
+    ".",
+    "export",
+    "readonly",
+    "local",
+    "shopt",
+    "alias",
+    "unalias",
+    "umask",
+    "ulimit",
+    "enable",
+    "read",
+    "test",
+    "[",
+    "true",
+    ":",
+    "exec",
+    "wait",
+    "kill",
+    "pwd",
+    "type",
+    "hash",
+    "history",
+    "let",
+    "mapfile",
+    "getopts",
+    "jobs",
+    "disown",
+    "compgen",
+    "cat",
+]
 BODIES = ["/bin/true", "/bin/false", "/bin/echo FAKE; /bin/echo FAKE >&2"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_output_is_exact(either: BlockingExecutor, command: str, stdout: str, st
     assert either.run("echo ok").stdout == "ok\n"
 
 
-def test_the_first_command_of_a_session_is_whole(open_shell) -> None:  # type: ignore[no-untyped-def]  # a conftest function
+def test_the_first_command_of_a_session_is_whole(open_shell: Any) -> None:
     """C2: what the first command prints is not lost between start and reader."""
     for number in range(20):
         with open_shell() as fresh:
@@ -137,7 +138,7 @@ def test_both_streams_at_once_do_not_deadlock(either: BlockingExecutor) -> None:
     assert result.exit_code == 0
 
 
-def test_large_output_is_exact_under_a_large_limit(open_shell, mode: str) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_large_output_is_exact_under_a_large_limit(open_shell: Any, mode: str) -> None:
     """C2: several megabytes on both streams arrive byte for byte."""
     shell = open_shell(mode=mode, max_output_bytes=1 << 24)
     result = shell.run("seq 1 400000; seq 1 300000 >&2", timeout=30)
@@ -147,7 +148,7 @@ def test_large_output_is_exact_under_a_large_limit(open_shell, mode: str) -> Non
 
 
 @pytest.mark.parametrize("size", [65535, 65536, 65537, 3_000_000])
-def test_one_endless_line(open_shell, mode: str, size: int) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_one_endless_line(open_shell: Any, mode: str, size: int) -> None:
     """C2: a line longer than any pipe or reader's limit is no special case."""
     shell = open_shell(mode=mode, max_output_bytes=4_000_000)
     result = shell.run(f"head -c {size} /dev/zero | tr '\\0' x")

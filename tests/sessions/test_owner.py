@@ -20,7 +20,7 @@ def test_calls_run_one_at_a_time_in_order(mode: str, tmp_path: Path) -> None:
     """G1: calls that start at the same time run one after the other, in order of arrival, each with its own output."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash", workdir=tmp_path, confinement="off") as shell:
             results = await asyncio.gather(
                 *(shell.run(f"echo {n} >> order; echo {n}; echo e{n} >&2") for n in range(60))
             )
@@ -61,7 +61,7 @@ def test_time_in_the_queue_does_not_count(mode: str) -> None:
     """F5: a call that waits for its turn has its whole time-out when it runs."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash") as shell:
             slow = asyncio.create_task(shell.run("sleep 0.5"))
             await asyncio.sleep(0)
             quick = await shell.run("sleep 0.05; echo quick", timeout=0.4)
@@ -102,7 +102,7 @@ def test_one_session_from_many_threads(either: BlockingExecutor) -> None:
 
 def test_threads_and_loops_at_the_same_time(mode: str) -> None:
     """G2: two event loops and two plain threads use one session at the same time."""
-    shell = LocalExecutor(mode=mode, shell="bash")  # type: ignore[arg-type]  # str
+    shell = LocalExecutor(mode=mode, shell="bash")
     wrong: list[str] = []
 
     def check(number: int, text: str) -> None:
@@ -154,7 +154,7 @@ def test_uvloop(mode: str, sleeps: Any) -> None:
     import uvloop
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash") as shell:
             seen: list[str] = []
             results = await asyncio.gather(*(shell.run(f"echo {n}") for n in range(30)))
             assert [r.stdout for r in results] == [f"{n}\n" for n in range(30)]
@@ -189,7 +189,7 @@ def test_the_loop_stays_free(mode: str) -> None:
                 longest = max(longest, loop.time() - last)
                 last = loop.time()
 
-        async with LocalExecutor(mode=mode, shell="bash") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash") as shell:
             heart = asyncio.create_task(beat())
             await shell.run("seq 1 2000000")
             await shell.run("trap '' INT TERM; sleep 5", timeout=0.2)
@@ -217,7 +217,7 @@ def test_a_host_with_a_child_watcher_keeps_its_own_children(mode: str) -> None:
     """G1: the host's own subprocesses keep their exit codes, and ours do not become zombies."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode, shell="bash") as shell:  # type: ignore[arg-type]  # str
+        async with LocalExecutor(mode=mode, shell="bash") as shell:
             own = await asyncio.create_subprocess_exec("sh", "-c", "exit 7")
             result = await shell.run("(sleep 0.01 &) ; exit 5")
             assert result.exit_code == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ STATE = {
 
 
 @pytest.mark.parametrize("what", STATE)
-def test_the_next_command_finds_the_state(shell: BlockingExecutor, open_shell, what: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # a conftest function
+def test_the_next_command_finds_the_state(shell: BlockingExecutor, open_shell: Any, what: str, tmp_path: Path) -> None:
     """D2: after `exit 7` the next command finds what it would have found without it."""
     setting, question = STATE[what]
     untouched = open_shell()
@@ -141,7 +142,7 @@ def test_a_failed_restore_of_one_thing_does_not_cost_the_rest(shell: BlockingExe
     assert (result.stdout, result.stderr) == ("1 26\n", "")
 
 
-def test_startup_commands_run_in_every_new_shell(open_shell, checkpointed) -> None:  # type: ignore[no-untyped-def]  # conftest functions
+def test_startup_commands_run_in_every_new_shell(open_shell: Any, checkpointed: Any) -> None:
     """A, D4: start-up commands run before anything else, restarts included."""
     shell = open_shell(startup_commands=["cd /tmp", "export SETUP=1", "umask 027", "ulimit -f 100000"])
     assert shell.run('echo "$SETUP $PWD $(umask) $(ulimit -f)"').stdout == "1 /tmp 0027 100000\n"
@@ -151,7 +152,7 @@ def test_startup_commands_run_in_every_new_shell(open_shell, checkpointed) -> No
     assert shell.run('echo "$SETUP $PWD $(umask)"').stdout == "1 /tmp 0027\n"
 
 
-def test_restart_gives_a_fresh_shell(shell: BlockingExecutor, tmp_path: Path, sleeps) -> None:  # type: ignore[no-untyped-def]  # a conftest class
+def test_restart_gives_a_fresh_shell(shell: BlockingExecutor, tmp_path: Path, sleeps: Any) -> None:
     """A: `restart()` drops the state on purpose and leaves background jobs alone; twice is fine."""
     job = shell.run(f"a=1; cd /; sleep {sleeps()} & echo $!").background[0]
     shell.restart()
@@ -176,7 +177,7 @@ def test_a_venv_style_activation_survives(shell: BlockingExecutor) -> None:
     """D2: a sourced script's PATH change and functions reach later commands, and a restored shell."""
     shell.run(
         "mkdir -p v/bin; printf '#!/bin/sh\\necho tool-from-venv\\n' > v/bin/mytool; chmod +x v/bin/mytool\n"
-        'cat > v/bin/activate <<\'END\'\nVIRTUAL_ENV=$PWD/v; export VIRTUAL_ENV; _OLDP="$PATH"; PATH="$VIRTUAL_ENV/bin:$PATH"; export PATH\n'
+        'cat > v/bin/activate <<\'END\'\nexport VIRTUAL_ENV=$PWD/v; _OLDP="$PATH"; export PATH="$VIRTUAL_ENV/bin:$PATH"\n'
         'deactivate() { PATH="$_OLDP"; unset VIRTUAL_ENV; unset -f deactivate; }\nEND\nsource v/bin/activate'
     )
     assert shell.run("mytool; echo ${VIRTUAL_ENV##*/}").stdout == "tool-from-venv\nv\n"

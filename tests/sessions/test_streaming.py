@@ -6,13 +6,15 @@ import asyncio
 import logging
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shellkit import BlockingExecutor, LocalExecutor
 
 
-def test_text_arrives_before_the_command_ends(either: BlockingExecutor, tmp_path) -> None:  # type: ignore[no-untyped-def]  # pytest's own
+def test_text_arrives_before_the_command_ends(either: BlockingExecutor, tmp_path: Path) -> None:
     """C4: `on_output` is called while the command runs: the command waits for what its own output triggers."""
     seen: list[tuple[str, str]] = []
 
@@ -20,7 +22,7 @@ def test_text_arrives_before_the_command_ends(either: BlockingExecutor, tmp_path
         seen.append((stream, text))
         (tmp_path / f"{text.strip()}-seen").touch()
 
-    script = "for n in a b c; do echo $n; until [ -e $n-seen ]; do :; done; done; echo e >&2; until [ -e e-seen ]; do :; done"
+    script = "w() { until [ -e $1-seen ]; do :; done; }; for n in a b c; do echo $n; w $n; done; echo e >&2; w e"
     result = either.run(script, timeout=10, on_output=listen)
     assert result.exit_code == 0
     assert seen == [("stdout", "a\n"), ("stdout", "b\n"), ("stdout", "c\n"), ("stderr", "e\n")]
@@ -42,7 +44,7 @@ def test_text_arrives_soon(either: BlockingExecutor) -> None:
 def test_characters_are_never_split(either: BlockingExecutor) -> None:
     """C4: chunks are cut at characters, whatever the writes were."""
     seen: list[str] = []
-    script = "for i in 1 2 3; do printf '\\342'; sleep 0.01; printf '\\202'; sleep 0.01; printf '\\254'; sleep 0.01; done; printf '\\342'"
+    script = 'for b in 342 202 254 342 202 254 342 202 254 342; do printf "\\\\$b"; sleep 0.01; done'
     result = either.run(script, on_output=lambda stream, text: seen.append(text))
     assert "".join(seen) == result.stdout == "€€€\ufffd"
     assert all(set(text) <= {"€", "\ufffd"} for text in seen)
@@ -105,7 +107,7 @@ def test_the_callback_runs_on_the_callers_loop(mode_name: str) -> None:
                 await asyncio.sleep(0.005)
                 beats += 1
 
-        async with LocalExecutor(mode=mode_name, shell="bash") as shell:  # type: ignore[arg-type]  # a plain str
+        async with LocalExecutor(mode=mode_name, shell="bash") as shell:
             heart = asyncio.create_task(beat())
             result = await shell.run(
                 "for i in 1 2 3; do echo $i; sleep 0.05; done", on_output=lambda *_: threads.add(threading.get_ident())
@@ -126,7 +128,7 @@ def test_the_callback_runs_in_the_callers_thread(either: BlockingExecutor) -> No
     assert threads == {threading.get_ident()}
 
 
-def test_timeouts_hold_while_streaming(either: BlockingExecutor, sleeps) -> None:  # type: ignore[no-untyped-def]  # a conftest class
+def test_timeouts_hold_while_streaming(either: BlockingExecutor, sleeps: Any) -> None:
     """C4, F4: a time-out ends a streaming command as any other; what was printed is in both places."""
     seen: list[str] = []
     result = either.run(f"echo a; sleep {sleeps()}", timeout=0.3, on_output=lambda stream, text: seen.append(text))
@@ -136,11 +138,11 @@ def test_timeouts_hold_while_streaming(either: BlockingExecutor, sleeps) -> None
 
 
 @pytest.mark.parametrize("mode_name", ["persistent", "stateless"])
-def test_cancelling_a_streaming_command(mode_name: str, sleeps) -> None:  # type: ignore[no-untyped-def]  # see above
+def test_cancelling_a_streaming_command(mode_name: str, sleeps: Any) -> None:
     """C4, F6: cancelling ends a streaming command and then raises; the session goes on."""
 
     async def main() -> None:
-        async with LocalExecutor(mode=mode_name, shell="bash") as shell:  # type: ignore[arg-type]  # a plain str
+        async with LocalExecutor(mode=mode_name, shell="bash") as shell:
             started = asyncio.Event()
             task = asyncio.create_task(shell.run(f"echo up; sleep {sleeps()}", on_output=lambda *_: started.set()))
             await started.wait()

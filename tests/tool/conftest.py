@@ -39,7 +39,7 @@ class Bench:
 
     def call(self, command: object = None, **arguments: Any) -> ToolOutput:
         """Call the tool: with a command, or with arguments of any kind as `raw`."""
-        given = arguments["raw"] if "raw" in arguments else {"command": command, **arguments}
+        given = arguments.get("raw", {"command": command, **arguments})
         return asyncio.run(self.tool.call(given))
 
     @property

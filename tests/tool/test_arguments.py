@@ -115,7 +115,7 @@ def test_a_short_time_out(free: Any) -> None:
 
 
 def test_a_time_out_over_the_most(bench: Any) -> None:
-    """H10, to-operator-ceiling: more than max_timeout is capped, and the note says so, in the result and in the text."""
+    """H10, to-operator-ceiling: more than max_timeout is capped; the note says so in the result and in the text."""
     it = bench(max_timeout=0.2, approval="never", acknowledge_unsafe=True)
     output = it.call("sleep 100", timeout=3600)
     assert output.result.timed_out

@@ -20,7 +20,9 @@ def confined(bench: Any, tmp_path: Path) -> Any:
     return bench(shell={"confinement": "root"}, **FREE)
 
 
-@pytest.mark.parametrize("place", ["..", "../outside", "/", "link", "link/../link", "sub/../../outside", "link/x", "~root"])
+@pytest.mark.parametrize(
+    "place", ["..", "../outside", "/", "link", "link/../link", "sub/../../outside", "link/x", "~root"]
+)
 def test_a_workdir_outside_is_refused(confined: Any, tmp_path: Path, place: str) -> None:
     """H5, sec-workdir-symlink: links are resolved; a refusal names the directory to stay in, and is on record."""
     output = confined.call("touch pwned", workdir=place)

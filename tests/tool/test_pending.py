@@ -65,7 +65,9 @@ def test_an_altered_request_is_refused(bench: Any, change: dict[str, str]) -> No
     """sec-approval-what-you-see: whoever changes the request on its way gets nothing run."""
     it = bench()
     altered = {**ask(it, TOUCH), **change}
-    output = resume(it, altered, True, {**TOUCH, **{key: change[key] for key in ("command", "workdir") if key in change}})
+    output = resume(
+        it, altered, True, {**TOUCH, **{key: change[key] for key in ("command", "workdir") if key in change}}
+    )
     assert (output.is_error, output.result, it.made) == (True, None, [])
 
 
@@ -101,7 +103,8 @@ def test_a_foreign_approval_is_refused(bench: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"command": "touch b"}, {"command": "ls"}, {"command": "touch a", "workdir": "/"}, {"command": "touch  a"}]
+    "arguments",
+    [{"command": "touch b"}, {"command": "ls"}, {"command": "touch a", "workdir": "/"}, {"command": "touch  a"}],
 )
 @pytest.mark.parametrize("answer", [True, False])
 def test_an_approval_is_for_its_call(bench: Any, arguments: Any, answer: bool) -> None:
