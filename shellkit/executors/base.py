@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable
+from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, ShellkitError
 from ..policy.confinement import Confinement
 from ..protocol.command import encode_command
 from ..result import ShellResult
@@ -176,9 +177,10 @@ class Executor(ABC):
             await self._turnstile.enter()
         try:
             session = self._open_session()
-            if on_output is None:
-                return await drive_async(session.run(call))
-            return await stream_async(session, call, on_output)
+            with closed_meanwhile(session):
+                if on_output is None:
+                    return await drive_async(session.run(call))
+                return await stream_async(session, call, on_output)
         finally:
             self._turnstile.leave()
 
@@ -279,6 +281,17 @@ class Executor(ABC):
         if session is not None:
             session.request_stop(for_good=True)
         return session
+
+
+@contextmanager
+def closed_meanwhile(session: Session) -> Iterator[None]:
+    """Say so when a command fails because another thread has ended its session (the interpreter exits)."""
+    try:
+        yield
+    except (OSError, ValueError, AssertionError) as error:
+        if session.finished and not isinstance(error, ShellkitError):
+            raise ExecutorClosed("the executor was closed while the command ran") from error
+        raise
 
 
 def _abandon(session: Session, pid: int) -> None:

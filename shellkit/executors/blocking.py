@@ -13,7 +13,7 @@ from ..sessions.base import Session, StreamName
 from ..sessions.drive import drive_blocking
 from ..sessions.streaming import stream_blocking
 from . import options
-from .base import Executor, OnOutput
+from .base import Executor, OnOutput, closed_meanwhile
 from .options import UNSET, Unset
 
 __all__ = ["BlockingExecutor"]
@@ -54,7 +54,9 @@ class BlockingExecutor:
         executor = self.executor
         executor._turnstile.enter_blocking()
         try:
-            result = action(executor._open_session())
+            session = executor._open_session()
+            with closed_meanwhile(session):
+                result = action(session)
         finally:
             executor._turnstile.leave()
         if result.background:

@@ -128,6 +128,10 @@ def summary(judgement: Judgement) -> dict[str, Any]:
     return {"verdict": str(judgement.verdict), "findings": findings}
 
 
+def _words(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else tuple(value)  # JSON brings a list
+
+
 @attrs.frozen(kw_only=True)
 class ApprovalRequest:
     """What is to be approved: an immutable copy of everything that decides what would run, and where.
@@ -141,6 +145,7 @@ class ApprovalRequest:
         isolation: how far the executor isolates ("none", "docker" ...).
         reason: why it is asked.
         judgement: `summary()` of the policy's judgement, or None.
+        prefix: the words that "always" may be offered for, or None; see `offer_prefix`.
     """
 
     id: str
@@ -151,6 +156,7 @@ class ApprovalRequest:
     isolation: str = "none"
     reason: str = ""
     judgement: dict[str, Any] | None = None
+    prefix: tuple[str, ...] | None = attrs.field(default=None, converter=_words)
 
     @classmethod
     def of(
@@ -173,7 +179,8 @@ class ApprovalRequest:
         """
         canonical = (judgement.canonical if judgement else "") or canonical_command(command, dialect)
         told = summary(judgement) if judgement else None
-        return cls(id=id, command=command, canonical=canonical, judgement=told, **fields)
+        prefix = offer_prefix(judgement) if judgement else None
+        return cls(id=id, command=command, canonical=canonical, judgement=told, prefix=prefix, **fields)
 
     @property
     def display(self) -> str:
@@ -210,10 +217,6 @@ class ApprovalRequest:
         if values.get("digest") != request.digest:
             raise ValueError("the approval request was changed after it was made; make a new one")
         return request
-
-
-def _words(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if value is None else tuple(value)  # JSON brings a list
 
 
 @attrs.frozen(kw_only=True)
@@ -268,14 +271,17 @@ def offer_prefix(judgement: Judgement) -> tuple[str, ...] | None:
     """
     if judgement.verdict is not Verdict.ASK:
         return None
-    prefixes: set[tuple[str, ...] | None] = set()
+    offered: tuple[str, ...] | None = None
     for finding in judgement.findings:
-        if finding.verdict is not Verdict.ALLOW:
-            segment = finding.segment
-            plain = segment.clarity is Clarity.CLEAR and not segment.writes and not segment.via and not finding.rule
-            prefix = _offered(segment) if plain else None
-            prefixes.add(prefix if prefix and _starts(segment, prefix) else None)
-    return prefixes.pop() if len(prefixes) == 1 else None
+        if finding.verdict is Verdict.ALLOW:
+            continue
+        segment = finding.segment
+        plain = segment.clarity is Clarity.CLEAR and not segment.writes and not segment.via and not finding.rule
+        prefix = _offered(segment) if plain else None
+        if prefix is None or offered not in (None, prefix) or not _starts(segment, prefix):
+            return None  # at once: a long text has thousands of segments
+        offered = prefix
+    return offered
 
 
 def _offered(segment: Segment) -> tuple[str, ...] | None:

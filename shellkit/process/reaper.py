@@ -33,12 +33,12 @@ for round in 1 2 3 4 5 6 7 8; do
     if [ -n "$cgroup" ]; then
       [ -e "$cgroup/cgroup.kill" ] && { echo 1 >"$cgroup/cgroup.kill"; left=1; }
       rmdir "$cgroup"/*/ "$cgroup"
-    else
-      grep -qs "SHELLKIT_SESSION=$cookie" "/proc/$pid/environ" && kill -KILL "-$pid" "$pid"
-      for file in $(grep -ls "SHELLKIT_SESSION=$cookie" /proc/[0-9]*/environ); do
-        file=${file#/proc/}; kill -KILL "${file%%/*}" && left=1
-      done
     fi
+    # Without a cgroup, or for a shell that was not inside yet.
+    grep -qs "SHELLKIT_SESSION=$cookie" "/proc/$pid/environ" && kill -KILL "-$pid" "$pid"
+    for file in $(grep -ls "SHELLKIT_SESSION=$cookie" /proc/[0-9]*/environ); do
+      file=${file#/proc/}; kill -KILL "${file%%/*}" && left=1
+    done
   done
   [ -z "$left" ] && break
   [ "$round" -gt 2 ] && sleep 0.2

@@ -89,6 +89,11 @@ class Session(ABC):
 
     @property
     @abstractmethod
+    def finished(self) -> bool:
+        """Whether everything has been ended."""
+
+    @property
+    @abstractmethod
     def workdir(self) -> bytes | None:
         """Where the shell stands, as far as the last command told."""
 

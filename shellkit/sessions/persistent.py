@@ -76,6 +76,10 @@ class PersistentSession(Session):
         self._mutex = threading.Lock()
 
     @property
+    def finished(self) -> bool:
+        return self._finished
+
+    @property
     def workdir(self) -> bytes | None:
         return self._workdir
 

@@ -55,6 +55,10 @@ class StatelessSession(Session):
         self._mutex = threading.Lock()
 
     @property
+    def finished(self) -> bool:
+        return self._finished
+
+    @property
     def workdir(self) -> bytes | None:
         return self._settings.workdir
 
