@@ -21,7 +21,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import attrs
@@ -35,6 +35,7 @@ from .measure import Row, report, resident
 _MEMORY = 4.0
 _WARM_UP = 60.0
 _SLICE = 60.0
+_HANG = 120.0
 
 #: Cgroups and temporary directories that shellkit has made in this process and not removed.
 _directories: set[str] = set()
@@ -90,7 +91,7 @@ def _processes() -> list[int]:
 _MARK = b"SHELLKIT_SOAK=%d\0" % os.getpid()
 
 Executor = LocalExecutor
-Event = Callable[[Executor, random.Random], Awaitable[None]]
+Event = Callable[[Executor, random.Random], Coroutine[Any, Any, None]]
 
 
 async def _small(shell: Executor, dice: random.Random) -> None:
@@ -202,10 +203,17 @@ async def _one_executor(dice: random.Random, done: Counter[str]) -> None:
     done[f"{mode} executors"] += 1
 
 
-async def _watched(what: str, event: Awaitable[None], done: Counter[str]) -> None:
+async def _watched(what: str, event: Coroutine[Any, Any, None], done: Counter[str]) -> None:
     """What must not happen is told and counted, and the soak goes on: it is about what stays behind."""
+    task = asyncio.ensure_future(event)
+    await asyncio.wait({task}, timeout=_HANG)
+    if not task.done():
+        # Nothing takes so long. Cancelling would hang as well, and so would the end of the loop.
+        print(f"  FAULT in {what}: hangs for {_HANG:g} s, the soak ends here", flush=True)
+        task.print_stack()
+        os._exit(1)
     try:
-        await event
+        task.result()
     except Exception as error:
         print(f"  FAULT in {what}: {type(error).__name__}: {str(error)[:500]}")
         if not isinstance(error, AssertionError):

@@ -7,6 +7,7 @@ SHELLKIT_REQUIRE (comma-separated names) lists it, its absence is a failure, so 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -84,18 +85,23 @@ def _descriptors() -> dict[int, str]:
 def _processes() -> set[str]:
     """Return this process's children, and whatever carries the cookie of one of its sessions, as 'pid command'."""
     found = set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in filter(str.isdigit, os.listdir("/proc") if _TRACES.cookies else _children()):
         try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                parent = int(file.read().rpartition(b") ")[2].split()[1])
             with open(f"/proc/{pid}/environ", "rb") as file:
                 cookie = file.read().rpartition(b"SHELLKIT_SESSION=")[2].partition(b"\0")[0]
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                command = file.read().replace(b"\0", b" ").decode("utf-8", "replace")
+            if cookie in _TRACES.cookies or pid in _children():
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    found.add(f"{pid} {file.read().replace(bytes(1), b' ').decode('utf-8', 'replace')}")
         except OSError:  # it has gone meanwhile, or is another user's
             continue
-        if int(pid) != os.getpid() and (parent == os.getpid() or cookie in _TRACES.cookies):
-            found.add(f"{pid} {command}")
+    return found
+
+
+def _children() -> set[str]:
+    found: set[str] = set()
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/children") as file:
+            found.update(file.read().split())
     return found
 
 
@@ -126,6 +132,8 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(asyncio.runners, "_cancel_all_tasks", see_tasks)
     before = _everything()
+    _TRACES.cookies.clear()
+    _TRACES.paths.clear()
     yield
     give_up = time.monotonic() + 2.0
     while True:

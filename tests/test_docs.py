@@ -68,7 +68,7 @@ def exists(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("program", programs())
+@pytest.mark.parametrize("program", list(programs()))
 def test_a_program_runs_and_prints_what_the_page_says(program: str, tmp_path: Path) -> None:
     """Every Python block runs on its own, without a warning, and prints exactly the lines after its `#>` marks."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(tmp_path)}

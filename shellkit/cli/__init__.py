@@ -9,8 +9,10 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .audit import audit
 from .demo import demo
 from .doctor import doctor
+from .policy import policy
 from .repl import repl
 from .run import run
 
@@ -23,5 +25,5 @@ def main() -> None:
     """A shell session that never wedges: run commands, talk to it, see what this machine offers."""
 
 
-for _command in (run, repl, doctor, demo):
+for _command in (run, repl, policy, audit, doctor, demo):
     main.add_command(_command)

@@ -19,6 +19,7 @@ import attrs
 
 from ..errors import ShellkitError
 from ..executors.local import LocalExecutor
+from ..policy.approvals import displayed
 from ..process.tree import containment
 from ..resolver import resolve
 from ..result import ShellResult
@@ -116,7 +117,8 @@ def _environment(executor: LocalExecutor) -> Check:
     removed = executor.environment().removed
     if not removed:
         return Check("Environment", "names left out", "ok", "none: no name looks like a secret or a start-up hook")
-    return Check("Environment", "names left out", "ok", ", ".join(removed), "keep_env=[NAME] passes what commands need")
+    names = displayed(", ".join(removed))  # a name may hold anything but "=" and NUL
+    return Check("Environment", "names left out", "ok", names, "keep_env=[NAME] passes what commands need")
 
 
 # -- shells --------------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 """The options that every sub-command with a session shares, and what becomes of shellkit's errors in a terminal.
 
-Used by `run` and `repl`. Third-party and library errors end here: one line on stderr, with the remedy.
+Used by `run`, `repl` and `policy`. Third-party and library errors end here: one line on stderr, with the remedy.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -16,10 +17,24 @@ from ..errors import ShellkitError
 from ..executors.blocking import BlockingExecutor
 from ..executors.local import LocalExecutor
 
-__all__ = ["FAILED", "INTERRUPTED", "USAGE", "SessionOptions", "open_session", "refusal", "session_options", "told"]
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "REFUSED",
+    "USAGE",
+    "GateOptions",
+    "SessionOptions",
+    "command_text",
+    "gate_options",
+    "open_session",
+    "refusal",
+    "session_options",
+    "told",
+]
 
-#: Exit codes of our own, where the command's does not say it. 128 + SIGINT as shells have it.
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+#: Exit codes of our own, where the command's does not say it. 128 + SIGINT as shells have it, and 126 for what may
+#: not be run (POSIX XCU 2.8.2: found, and cannot be executed).
+FAILED, USAGE, REFUSED, INTERRUPTED = 1, 2, 126, 130
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,6 +86,52 @@ def session_options(function: Function) -> Function:
     return function
 
 
+@attrs.frozen
+class GateOptions:
+    """What was said on the command line about the gate.
+
+    Attributes:
+        approve: whether a person is asked: about every command, or with a policy about those that it asks about.
+        policy: path of a policy file, or None.
+        audit: path of an audit log, or None.
+    """
+
+    approve: bool
+    policy: str | None
+    audit: str | None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a gate at all."""
+        return self.approve or self.policy is not None or self.audit is not None
+
+
+def gate_options(function: Function) -> Function:
+    """Add the options to a click command."""
+    options = (
+        click.option(
+            "--approve", is_flag=True, help="Ask before each command, or with --policy before those that it asks about."
+        ),
+        click.option(
+            "--policy", metavar="FILE", help="Refuse what this policy denies, and what it asks about without --approve."
+        ),
+        click.option("--audit", metavar="FILE", help="Record each command in this audit log."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def command_text(command: str) -> str:
+    """Return a command from the command line: itself, or all of stdin for `-`."""
+    if command != "-":
+        return command
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"stdin is not UTF-8 (byte {error.start}); convert it first, e.g. with iconv") from error
+
+
 @contextmanager
 def told() -> Iterator[None]:
     """Turn what shellkit raises on purpose into one line on stderr and exit code 2."""
@@ -90,10 +151,12 @@ class _Refusal(click.ClickException):
 
 
 @contextmanager
-def open_session(options: SessionOptions) -> Iterator[BlockingExecutor]:
+def open_session(
+    options: SessionOptions, executor_class: type[LocalExecutor] = LocalExecutor
+) -> Iterator[BlockingExecutor]:
     """Start a session, and end it with everything it started."""
     try:
-        executor = LocalExecutor(
+        executor = executor_class(
             mode=options.mode,  # type: ignore[arg-type]  # click.Choice has checked it
             shell=options.shell,
             workdir=options.workdir,

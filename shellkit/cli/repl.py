@@ -9,9 +9,19 @@ from collections.abc import Iterator
 
 import click
 
-from ..errors import ShellkitError
+from ..errors import CommandDenied, ShellkitError
 from ..executors.blocking import BlockingExecutor
-from .options import FAILED, INTERRUPTED, SessionOptions, open_session, session_options, told
+from .gate import GatedSession, open_gated
+from .options import (
+    FAILED,
+    INTERRUPTED,
+    REFUSED,
+    GateOptions,
+    SessionOptions,
+    gate_options,
+    session_options,
+    told,
+)
 from .output import LiveOutput, OutputClosed, note, notes_of, write
 
 __all__ = ["repl"]
@@ -21,7 +31,17 @@ _HISTORY_LINES = 10_000
 
 @click.command()
 @session_options
-def repl(mode: str, shell: str | None, workdir: str | None, confinement: str | None, timeout: float | None) -> None:
+@gate_options
+def repl(
+    mode: str,
+    shell: str | None,
+    workdir: str | None,
+    confinement: str | None,
+    timeout: float | None,
+    approve: bool,
+    policy: str | None,
+    audit: str | None,
+) -> None:
     """Talk to a session, a line at a time.
 
     A line is a command; one that ends in \\ goes on in the next. Ctrl-C interrupts the running command and not the
@@ -29,12 +49,16 @@ def repl(mode: str, shell: str | None, workdir: str | None, confinement: str | N
     working directory and the last exit code, which is also the exit code of the repl.
 
     Without a terminal the lines of stdin are run one after another.
+
+    With --approve, --policy or --audit each command passes the gate that an agent's commands pass. One that is refused
+    has exit code 126.
     """
     options = SessionOptions(mode, shell, workdir, confinement, timeout)
+    gate = GateOptions(approve, policy, audit)
     talks = sys.stdin.isatty()
     with told():
         try:
-            with open_session(options) as session, _history(talks):
+            with open_gated(options, gate, "shellkit repl", stdin_taken=not talks) as session, _history(talks):
                 code = _Conversation(session, talks).hold()
         except OutputClosed:
             code = FAILED
@@ -51,7 +75,7 @@ class _Conversation:
         talks: whether a person sits at a terminal.
     """
 
-    def __init__(self, session: BlockingExecutor, talks: bool) -> None:
+    def __init__(self, session: BlockingExecutor | GatedSession, talks: bool) -> None:
         self._session = session
         self._talks = talks
         self._exit_code = 0
@@ -59,7 +83,8 @@ class _Conversation:
 
     def hold(self) -> int:
         """Go on until the end of the input; return the last exit code."""
-        self._workdir = self._session.run("").workdir
+        # Past the gate: it runs nothing, and only tells where the shell stands.
+        self._workdir = self._session.executor.sync().run("").workdir
         while True:
             try:
                 command = self._read_command()
@@ -113,8 +138,8 @@ class _Conversation:
                 write(1, "\n")
             note("interrupted; the rest of the command did not run, the session goes on")
             return
-        except ShellkitError as error:  # a NUL in the line, no room for a new shell; nothing ran
-            self._exit_code = FAILED
+        except ShellkitError as error:  # a NUL in the line, no room for a new shell, the gate; nothing ran
+            self._exit_code = REFUSED if isinstance(error, CommandDenied) else FAILED
             note(str(error))
             return
         self._exit_code = FAILED if result.exit_code is None else result.exit_code

@@ -76,6 +76,8 @@ class LocalExecutor(Executor):
         super().__init__(timeout=timeout, grace=grace)
         if sys.platform != "linux":
             raise ExecutorUnavailable(f"LocalExecutor needs Linux; this is {sys.platform}")
+        if not os.path.exists("/proc/self/stat"):
+            raise ExecutorUnavailable("LocalExecutor needs /proc; mount it (mount -t proc proc /proc)")
         self.mode = options.check_mode(mode)
         self.env = options.check_env(env)
         self.clean_env = bool(clean_env)
@@ -87,8 +89,6 @@ class LocalExecutor(Executor):
         self.max_output_bytes = options.check_size("max_output_bytes", max_output_bytes)
         self.shell: Shell = resolve(shell, environ={**os.environ, **_present(self.env)})
         self._dialect = dialect_for(self.shell.family)
-        if self._dialect.unavailable:
-            raise ExecutorUnavailable(self._dialect.unavailable)
         mode_of_confinement = options.check_confinement(confinement, workdir_given=workdir is not None)
         self._workdir = _absolute(workdir)
         self._confinement = Confinement(mode_of_confinement, self._workdir, os.path.realpath)

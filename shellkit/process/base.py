@@ -27,6 +27,8 @@ class Process(ABC):
     stdin: int
     control: Pipe
     exited: int
+    #: Whether a signal ended it, once `exit_code` has told.
+    signalled: bool = False
 
     @abstractmethod
     def interrupt(self) -> None:

@@ -12,6 +12,7 @@ system can fork or exit.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 
@@ -47,6 +48,10 @@ def _own_path() -> str | None:
     return None
 
 
+#: The process is gone; or somebody else has removed the cgroup.
+_GONE = (errno.ESRCH, errno.ENODEV)
+
+
 class Cgroup:
     """One cgroup directory, made by the constructor and removed by `remove`.
 
@@ -71,13 +76,20 @@ class Cgroup:
         """Move a process in; False if it is gone."""
         try:
             os.write(self._procs, b"%d" % pid)
-        except ProcessLookupError:
-            return False
+        except OSError as error:
+            if error.errno in _GONE:
+                return False
+            raise
         return True
 
     def pids(self) -> list[int]:
         """Return the processes in it (subtree excluded)."""
-        data = os.pread(self._procs, 1 << 16, 0)
+        try:
+            data = os.pread(self._procs, 1 << 16, 0)
+        except OSError as error:
+            if error.errno in _GONE:
+                return []
+            raise
         offset = len(data)
         while offset and len(data) % (1 << 16) == 0:
             more = os.pread(self._procs, 1 << 16, offset)

@@ -99,6 +99,7 @@ class LocalProcess(Process):
                 return None
             if info is not None:
                 self._ended = True
+                self.signalled = info.si_code != os.CLD_EXITED
                 self._status = info.si_status if info.si_code == os.CLD_EXITED else 128 + info.si_status
         return self._status
 

@@ -13,6 +13,7 @@ Sessions call it; it never waits and never decides when to kill (that is the lad
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -138,6 +139,9 @@ class CgroupContainment(Containment):
         super().__init__()
         self._root = Cgroup(f"{parent}/shellkit-{cookie}")
         self.path = self._root.path
+        if not os.path.exists(f"{self.path}/cgroup.kill"):  # a kernel before 5.14
+            self._root.remove()
+            raise OSError(errno.ENOTSUP, "this kernel cannot kill a cgroup")
         self._session = Cgroup(f"{self.path}/session")
         self._jobs: list[Cgroup] = []
         self._count = 0
@@ -270,6 +274,8 @@ class ScanContainment(Containment):
     def left_behind(self, shell: int, *, shell_alive: bool, likely: bool) -> bool:
         if not shell_alive:
             return likely and bool(self.running())
+        if likely:  # what has lost its parent is no child of the shell
+            return bool(self.running())
         earlier = self._earlier
         return any(pid not in earlier for pid in self._children[shell].read())
 

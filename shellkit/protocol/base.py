@@ -84,8 +84,6 @@ class Dialect(ABC):
     not_restored: str = ""
     #: Words of the wrapper whose shadowing by a user's function the trailer reports.
     watched: frozenset[bytes] = frozenset()
-    #: Why shellkit cannot talk to this family yet; "" if it can.
-    unavailable: str = ""
 
     @abstractmethod
     def prelude(self, link: Link, workdir: bytes) -> bytes:

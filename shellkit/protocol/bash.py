@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from typing import ClassVar
 
 from .base import Link
 from .posix import STARTING_OPTIONS, PosixDialect, unset_missing
@@ -38,7 +39,7 @@ class BashDialect(PosixDialect):
     family = "bash"
     not_restored = ""
     watched = frozenset(_WATCHED)
-    fatal_signals = ()  # bash runs its EXIT trap before a signal ends it
+    fatal_signals: ClassVar[tuple[bytes, ...]] = ()  # bash runs its EXIT trap before a signal ends it
 
     def _route(self, link: Link) -> bytes:
         """Return the words that reach a builtin past the user's functions."""
@@ -141,7 +142,7 @@ class BashDialect(PosixDialect):
             if match and match.group(2) in inherited and b"x" not in match.group(1):
                 yield b"declare +x " + match.group(2)
 
-    def _further_functions(self) -> list[bytes]:
+    def _further_functions(self, link: Link) -> list[bytes]:
         return []
 
     def _guard(self, statement: bytes) -> bytes:

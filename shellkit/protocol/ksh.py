@@ -8,6 +8,7 @@ short (tried: `typeset -f` of one made by `eval`). Each function is therefore re
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from .base import Link
 from .posix import OWN_VARIABLES, PREFIX
@@ -23,7 +24,7 @@ class KshDialect(TypesetDialect):
     family = "ksh"
     not_restored = "functions that hold a here-document"
     # With an EXIT trap ksh93u+m ends by `exit(15)` and not by SIGTERM; without one by the signal.
-    fatal_signals = (b"HUP", b"INT", b"QUIT", b"PIPE", b"ALRM", b"TERM", b"USR1")
+    fatal_signals: ClassVar[tuple[bytes, ...]] = (b"HUP", b"INT", b"QUIT", b"PIPE", b"ALRM", b"TERM", b"USR1")
     own_variables = OWN_VARIABLES | frozenset(b"ENV HISTCMD JOBMAX KSH_VERSION SHELL TMOUT _AST_FEATURES".split())
     own_options = frozenset(
         b"errexit exec interactive login_shell monitor privileged rc restricted verbose xtrace vi viraw emacs gmacs"

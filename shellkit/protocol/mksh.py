@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import ClassVar
 
 from .base import Link
 from .posix import OWN_VARIABLES
 from .quoting import quote
-from .state import Checkpoint
 from .typeset import RetracingDialect
 
 __all__ = ["MkshDialect"]
@@ -27,7 +27,7 @@ class MkshDialect(RetracingDialect):
     family = "mksh"
     interrupt_signal = "SIGUSR2"  # `trap` does not know the real-time signals
     # With an EXIT trap that succeeds mksh ends with 0 after a signal.
-    fatal_signals = (b"HUP", b"INT", b"QUIT", b"PIPE", b"ALRM", b"TERM", b"USR1")
+    fatal_signals: ClassVar[tuple[bytes, ...]] = (b"HUP", b"INT", b"QUIT", b"PIPE", b"ALRM", b"TERM", b"USR1")
     route = b"builtin"
     watched = frozenset({b"builtin"})
     # Copies of 1 MB: 60 ms by `eval`, 25 ms by `.`.
@@ -68,7 +68,7 @@ class MkshDialect(RetracingDialect):
     def _exit_action(self, link: Link) -> bytes:
         return b'\\__skw "$-" "$@"'
 
-    def _further_functions(self) -> list[bytes]:
+    def _further_functions(self, link: Link) -> list[bytes]:
         # A function that fails returns; so does what it calls. Nothing else keeps an error from ending mksh.
         return [b'__skg() { \\eval "$1"; }']
 
@@ -79,8 +79,7 @@ class MkshDialect(RetracingDialect):
         # Within `__skg`, `typeset` needs -g. An array is read-only only when all its elements are there.
         names = []
         for name, statement in super()._statements(text):
-            if match := _READONLY.match(statement):
+            if _READONLY.match(statement):
                 names.append(name)
-                statement = statement.replace(b" -r ", b" ", 1)
-            yield name, statement.replace(b"typeset", b"\\typeset -g", 1)
+            yield name, statement.replace(b" -r ", b" ", name in names).replace(b"typeset", b"\\typeset -g", 1)
         yield from ((name, b"\\typeset -g -r " + name) for name in dict.fromkeys(names))

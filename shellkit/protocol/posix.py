@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from typing import ClassVar
 
 from .base import Call, Dialect, Endpoints, Link
+from .limits import FEWEST_DESCRIPTORS, limit_commands
 from .quoting import quote
 from .state import Checkpoint, split_statements
 
@@ -43,8 +45,6 @@ OWN_VARIABLES = frozenset(
 
 #: Text that may define a function or run text from elsewhere that does.
 _DEFINING = re.compile(rb"\(\s*\)|\b(?:function|eval|source|autoload|trap|exec)\b|(?:^|[\s;&|(])\.\s", re.MULTILINE)
-#: A shell keeps the originals of redirected descriptors above 9: with a lower limit it cannot run a command.
-FEWEST_DESCRIPTORS = 16
 _FUNCTION = re.compile(rb"^(?:function )?(\w+) ?\(\)", re.MULTILINE)
 
 
@@ -58,7 +58,7 @@ class PosixDialect(Dialect):
     watched = frozenset({b"command"})
     #: Signals that end the shell without its EXIT trap (dash, zsh), or after it with another wait status than
     #: theirs (ksh93, mksh). The wrapper traps them, prints the state and lets the signal have its way.
-    fatal_signals: tuple[bytes, ...] = (b"HUP", b"INT", b"TERM")
+    fatal_signals: ClassVar[tuple[bytes, ...]] = (b"HUP", b"INT", b"TERM")
 
     # -- lines -----------------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class PosixDialect(Dialect):
         lines = [
             b'__skr() { return "$1"; }',
             b"__skt() { __skc= __skq=$1;" + self._trailer(link, self._report(link)) + b"; }",
-            *self._further_functions(),
+            *self._further_functions(link),
         ]
         if link.keeps_state:
             # The name comes from outside: the function's own text, printed among the state, must begin no section.
@@ -84,7 +84,8 @@ class PosixDialect(Dialect):
                 b'__skk() { \\__sks "$@";' + self._options_back() + b" }",
             ]
             if self.fatal_signals:
-                lines.append(b"__skd() { __skz=$1;" + self._special(link) + b"shift;" + self._before_dying(link) + self._die(link) + b"; }")
+                end = self._special(link) + b"shift;" + self._before_dying(link) + self._die(link)
+                lines.append(b"__skd() { __skz=$1;" + end + b"; }")
         return b"\n".join(lines) + b"\n"
 
     def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
@@ -92,9 +93,7 @@ class PosixDialect(Dialect):
         return run + b";__skq=$?;" + self._trailer(link, self._quick_report(link))
 
     def line(self, link: Link, call: Call, *, install_wrapper: bool) -> bytes:
-        code = call.previous_exit_code
-        before = b"\\__skr %d&&__skr=;" % code if code else b""
-        line = self._set_text(call) + before + self._outer_eval(link) + b' "$__skl"\n'
+        line = self._set_text(call) + self._set_exit_code(call) + self._outer_eval(link) + b' "$__skl"\n'
         return b"__skl=" + quote(self.wrapper(link, call.endpoints)) + b";" + line if install_wrapper else line
 
     def last_line(self, link: Link, call: Call) -> bytes:
@@ -142,7 +141,7 @@ class PosixDialect(Dialect):
     def why_unusable(self, checkpoint: Checkpoint) -> str:
         if b"r" in checkpoint["flags"]:
             return "it is restricted (set -r), and refuses the redirections that every command needs"
-        for limit in _limits(checkpoint["limits"], fewest=0):
+        for limit in limit_commands(checkpoint["limits"], fewest=0):
             words = limit.split()
             if words[2] == b"-n" and words[3].isdigit() and int(words[3]) < FEWEST_DESCRIPTORS:
                 return f"it may open only {int(words[3])} descriptors (ulimit -n), too few for a command"
@@ -213,7 +212,7 @@ class PosixDialect(Dialect):
     def _die(self, link: Link) -> bytes:
         return self._special(link) + b'trap - "$__skz";' + self._route(link) + b'kill -"$__skz" "$$"'
 
-    def _further_functions(self) -> list[bytes]:
+    def _further_functions(self, link: Link) -> list[bytes]:
         """Functions that other lines of this dialect call."""
         value = b'case $2 in s)\\eval "$1=\\$3";;esac;'
         return [b'__skb() { \\unset "$1";' + value + b'case "\n$4" in *"\nexport $1="*)\\export "$1";;esac; }']
@@ -270,7 +269,7 @@ class PosixDialect(Dialect):
         script = [
             b"\\cd -- " + quote(checkpoint.workdir) + b" || :" if checkpoint.workdir else b":",
             b"\\umask " + checkpoint["umask"].strip(),
-            *map(self._guard, _limits(checkpoint["limits"])),
+            *map(self._guard, limit_commands(checkpoint["limits"])),
             *self._restore_variables(checkpoint, environ),
             *self._restore_functions(checkpoint),
             self.functions(link).rstrip(b"\n"),  # the old shell's bear its token
@@ -302,7 +301,7 @@ class PosixDialect(Dialect):
         yield from (b"\\alias " + line.removeprefix(b"alias ") for line in split_statements(checkpoint["aliases"]))
 
     def _restore_arguments(self, checkpoint: Checkpoint) -> bytes:
-        words = []
+        words: list[bytes] = []
         while (name := f"argument{len(words) + 1}") in checkpoint.sections:
             words.append(quote(checkpoint[name]))
         return b" ".join([b"\\set --", *words])
@@ -345,6 +344,9 @@ class PosixDialect(Dialect):
 
     # -- small parts -----------------------------------------------------------------------------------
 
+    def _set_exit_code(self, call: Call) -> bytes:
+        return b"\\__skr %d&&__skr=;" % call.previous_exit_code if call.previous_exit_code else b""
+
     def _set_text(self, call: Call) -> bytes:
         return b"__skc=" + self._quote(call.text) + b";" if call.path is None else self._read_text(call.path)
 
@@ -384,22 +386,3 @@ def unset_missing(
         encoded = name.encode("utf-8", "surrogateescape")
         if encoded not in present and encoded not in own and encoded.isascii() and name.isidentifier():
             yield b"\\unset " + encoded
-
-
-#: "stack size (kbytes, -s) 8192" (bash, busybox, ksh93), "-s: stack(KiB) 8192" (zsh, mksh, yash), "stack(kbytes) 8192".
-_LIMIT = re.compile(rb"(?:.*\(.*?-([a-zA-Z])\)|-([a-zA-Z]): .*?|(\w+)\b.*?)\s+(unlimited|\d+)\s*")
-_DASH_LIMITS = {
-    b"time": b"t", b"file": b"f", b"data": b"d", b"stack": b"s", b"coredump": b"c", b"memory": b"m", b"locked": b"l",
-    b"process": b"p", b"nofiles": b"n", b"vmemory": b"v", b"locks": b"w", b"rtprio": b"r",
-}  # fmt: skip
-
-
-def _limits(text: bytes, *, fewest: int = FEWEST_DESCRIPTORS) -> Iterator[bytes]:
-    """Turn the table of `ulimit -S -a` into commands; limits that cannot be set are refused quietly."""
-    for line in text.splitlines():
-        if match := _LIMIT.fullmatch(line):
-            letter = match.group(1) or match.group(2) or _DASH_LIMITS.get(match.group(3), b"")
-            if letter == b"n" and match.group(4).isdigit() and int(match.group(4)) < fewest:
-                continue
-            if letter and b"pipe" not in line:  # the size of a pipe is read-only
-                yield b"\\ulimit -S -%b %b" % (letter, match.group(4))

@@ -1,6 +1,6 @@
 """A shell's state as a value: what it printed about itself, in named sections.
 
-`Dialect.state_function` makes the shell print them, `Dialect.restore` turns them back into a script.
+`Dialect.checkpoint` makes the shell print them, `Dialect.restore` turns them back into a script.
 Sections hold the shell's own syntax as bytes; nothing here runs or interprets it.
 """
 

@@ -70,7 +70,7 @@ class TypesetDialect(PosixDialect):
         sections = super()._sections(link)
         return [(name, replaced.get(name, say)) for name, say in sections if name not in (b"exported", b"readonly")]
 
-    def _further_functions(self) -> list[bytes]:
+    def _further_functions(self, link: Link) -> list[bytes]:
         return []
 
     def _arrange_variable(self, link: Link, number: bytes, name: bytes, value: str | None) -> Iterator[bytes]:
@@ -114,7 +114,7 @@ class RetracingDialect(TypesetDialect):
         return b'\\__skk "$-${__skp:+x}" "$@"\n'
 
     def _options_back(self) -> bytes:
-        return b"".join(part + b";;esac;" for part in super()._options_back().split(b";;esac;") if b"-x" not in part and part)
+        return super()._options_back().replace(b"case $1 in *x*) \\set -x;;esac;", b"")
 
     def _restore_flags(self, checkpoint: Checkpoint) -> Iterator[bytes]:
         flags = checkpoint["flags"]

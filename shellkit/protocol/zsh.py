@@ -1,4 +1,4 @@
-"""zsh. Differences from plain `sh`: functions hide any builtin, `command` skips builtins, and options change the grammar.
+"""zsh. Differences from plain `sh`: functions hide any builtin, `command` skips builtins, options change the grammar.
 
 - The wrapper reaches builtins through `builtin`. No word of a line may be a global alias, so all are quoted.
 - CSH_JUNKIE_QUOTES refuses a newline in quotes: text with one is written `$'...'`.

@@ -42,6 +42,7 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
                 pending = error
                 exchange.stop()
                 continue
+            exchange.close()
             exchange = procedure.send(None)
             if pending is not None:
                 exchange.stop()
@@ -88,6 +89,7 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
                     future = reader.again()
             if exchange.home is None:
                 reader.detach()
+            exchange.close()
             exchange = procedure.send(None)
             if cancelled is not None:
                 exchange.stop()

@@ -67,8 +67,6 @@ class Farewell(Exchange):
             self._shell_gone = self.ended
         now = time.monotonic()
         if self._over(now):
-            if self._own_poller is not None:
-                self._own_poller.close()
             return True
         if now >= self._look_at:
             self._climb(now - self._begun)
@@ -78,6 +76,10 @@ class Farewell(Exchange):
 
     def begin(self) -> None:
         return
+
+    def close(self) -> None:
+        if self._own_poller is not None:
+            self._own_poller.close()
 
     def stop(self) -> None:
         """Ending cannot be given up; it is bounded by the grace period."""

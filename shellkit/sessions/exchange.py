@@ -41,6 +41,7 @@ class Exchange:
         ended: whether the shell has ended.
         expired: whether patience ran out.
         lost: whether the shell had to be killed because it would never have reported.
+        unread: whether the shell ended without having read the line at all.
         recovered: whether the shell had lost its wrapper and got it back.
     """
 
@@ -58,6 +59,7 @@ class Exchange:
         self.lost = False
         self.recovered = False
         self.started = time.monotonic()
+        self.unread = False
         self.more = False
         self._recoveries = 0
         self._looks = 0
@@ -71,6 +73,9 @@ class Exchange:
     def home(self) -> LiveShell | None:
         """The shell whose poller this waits on; None if the poller is the exchange's own."""
         return self.live
+
+    def close(self) -> None:
+        """Give back what only this exchange needed; called by the driver once nobody waits on it any more."""
 
     @property
     def poller(self) -> select.epoll:
@@ -155,6 +160,7 @@ class Exchange:
         if not self.ended:
             self._note(self.live.receive())
             self.exit_code = self.live.process.exit_code()
+            self.unread = self.live.holds_unread(len(self._data))
             self.live.machine.shell_ended()
             self.ended = True
 

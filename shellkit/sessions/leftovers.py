@@ -16,7 +16,7 @@ __all__ = ["MAX_JOBS", "set_aside"]
 #: Background jobs that a session keeps (contract I3).
 MAX_JOBS = 64
 #: What a command that leaves something running mostly looks like; asked only where looking is dear.
-_LEAVING = re.compile(rb"&|coproc|[<>]\(|setsid|nohup|daemon")
+_LEAVING = re.compile(rb"(?<![&<>|])&(?![&>])|coproc|[<>]\(|setsid|nohup|daemon")
 
 
 def set_aside(

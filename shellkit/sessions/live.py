@@ -215,6 +215,11 @@ class LiveShell:
         stdin = self.process.stdin
         return procfs.bytes_waiting(stdin) == 0 and bool(procfs.is_reading(self.process.pid, stdin))
 
+    def holds_unread(self, count: int) -> bool:
+        """Whether the shell has left the last `count` bytes that were sent unread."""
+        stdin = self.process.stdin
+        return stdin >= 0 and count > 0 and not self._unsent and procfs.bytes_waiting(stdin) >= count
+
     def workdir(self) -> bytes | None:
         """The real path of the shell's directory as the kernel knows it."""
         return procfs.workdir(self.process.pid)

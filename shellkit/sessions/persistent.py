@@ -39,6 +39,8 @@ __all__ = ["PersistentSession"]
 _EXIT = re.compile(rb"(?:^|[;&|{\n]|\bthen|\bdo|\belse)\s*exit\s+(\d{1,3})\b")
 
 
+#: How often a command that was never read is given to the next shell.
+_MOST_RERUNS = 2
 #: Commands that can leave a shell in which no command runs.
 _DISABLING = re.compile(rb"\b(?:set|ulimit|restricted_shell|prlimit)\b")
 
@@ -71,6 +73,7 @@ class PersistentSession(Session):
         self._workdir_key: tuple[bytes, bytes | None] | None = None
         self._patience = settings.start_timeout
         self._may_be_unfit = False
+        self._reruns = 0
         self._late_notes: list[str] = []
         self._finished = False
         self._mutex = threading.Lock()
@@ -105,6 +108,14 @@ class PersistentSession(Session):
         before = self._workdir
         arranged = yield from self._arrange(live, call, before)
         turn = yield from self._take_turn(live, call)
+        if turn.unread and not turn.cut_short and self._reruns < _MOST_RERUNS:
+            # The shell was ending already (set -t) and never saw the line: it is for the next one.
+            self._reruns += 1
+            self._drop(live)
+            why = "The shell ended before it had read the command, which ran in the next one."
+            self._state_after_death(turn.checkpoint, self._late_notes, why)
+            return (yield from self.run(call))
+        self._reruns = 0
         outcome.take(turn)
         set_aside(live, turn, outcome, self._containment, self._attendant, self._settings.grace)
         if turn.ended:
@@ -144,6 +155,7 @@ class PersistentSession(Session):
     def finish(self) -> Procedure[None]:
         if self._finished:
             return
+        self._starter.close()  # an idle dash keeps a SIGTERM until its next line: the spare would cost 0.6 of the grace
         yield Farewell(self._live, self._containment, self._settings.grace, everything=True)
         self.abandon()
 
@@ -298,7 +310,8 @@ class PersistentSession(Session):
         if turn.lost:
             why = "The shell no longer answered (set -n, or a trap that skips every command) and was replaced."
         outcome.shell_state = self._state_after_death(checkpoint, outcome.notes, why)
-        if checkpoint is not None and checkpoint.errexit and _errexit_fired(turn, outcome.call.text):
+        by_signal = live.process.signalled
+        if checkpoint is not None and checkpoint.errexit and not by_signal and _errexit_fired(turn, outcome.call.text):
             self._checkpoint = checkpoint.without_errexit()
             outcome.notes.append(
                 "errexit (set -e) ended the shell at a failing command; it is off again in the new one."

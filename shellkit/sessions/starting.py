@@ -238,6 +238,7 @@ class _Prepared(Exchange):
 
     def __init__(self, stop: StopRequest, starter: Starter) -> None:
         self._starter = starter
+        self._look_at = time.monotonic() + 1.0
         self._poller = select.epoll()
         self._poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
         self.more = False
@@ -252,16 +253,17 @@ class _Prepared(Exchange):
 
     @property
     def deadline(self) -> float:
-        return time.monotonic() + 1.0
+        return self._look_at
 
     def begin(self) -> None:
         return
 
-    def step(self, ready: Iterable[tuple[int, int]]) -> bool:
-        if self._starter.preparing:
-            return False
+    def close(self) -> None:
         self._poller.close()
-        return True
+
+    def step(self, ready: Iterable[tuple[int, int]]) -> bool:
+        self._look_at = time.monotonic() + 1.0
+        return not self._starter.preparing
 
     def stop(self) -> None:
         """Making a spare cannot be given up; it is bounded by the start time-out."""

@@ -3,8 +3,6 @@
 Each test names its rule. A test makes its own executor and asserts no more than the contract promises.
 """
 
-
-
 from __future__ import annotations
 
 import asyncio

@@ -17,6 +17,7 @@ from typing import Literal
 
 import attrs
 
+from ..environment.base import ShellEnvironment
 from ..executors.base import Executor
 from ..policy.confinement import Confinement
 from ..process.base import Process
@@ -260,7 +261,7 @@ class ScriptedExecutor(Executor):
         super().__init__(timeout=timeout, grace=grace)
         self._scripts = list(scripts)
         self._start_timeout = start_timeout
-        self._max_output_bytes = max_output_bytes
+        self.max_output_bytes = max_output_bytes
         self.processes: list[ScriptedProcess] = []
 
     @property
@@ -270,6 +271,13 @@ class ScriptedExecutor(Executor):
     @property
     def base_workdir(self) -> bytes:
         return b"/"
+
+    @property
+    def family(self) -> str:
+        return BashDialect.family
+
+    def facts(self) -> ShellEnvironment:
+        return ShellEnvironment(family="bash")
 
     def make_session(self, turnstile: Turnstile) -> Session:
         settings = SessionSettings(
@@ -282,7 +290,7 @@ class ScriptedExecutor(Executor):
             startup_commands=(),
             grace=self.grace,
             start_timeout=self._start_timeout,
-            max_output_bytes=self._max_output_bytes,
+            max_output_bytes=self.max_output_bytes,
         )
         return PersistentSession(settings, turnstile)
 

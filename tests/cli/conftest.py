@@ -39,7 +39,9 @@ def shellkit(environ: dict[str, str], tmp_path: Path) -> Callable[..., subproces
     """Return a function that runs `shellkit ARGUMENTS` to its end; `input` is its stdin."""
 
     def run_it(
-        *arguments: str, input: str | bytes = "", env: dict[str, str] | None = None
+        *arguments: str,
+        input: str | bytes = "",  # noqa: A002  (as in `subprocess.run`)
+        env: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         data = input.encode() if isinstance(input, str) else input
         done = subprocess.run(

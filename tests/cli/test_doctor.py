@@ -36,8 +36,9 @@ def test_json(shellkit: Shellkit) -> None:
 
 def test_secrets_are_named_and_not_shown(shellkit: Shellkit) -> None:
     """The names of variables that are left out appear, their values never."""
-    done = shellkit("doctor", env={"SOME_API_KEY": "hunter2"})
+    done = shellkit("doctor", env={"SOME_API_KEY": "hunter2", "X\x1b[2J_TOKEN": "hunter2"})
     assert "SOME_API_KEY" in done.stdout
+    assert "X\\x1b[2J_TOKEN" in done.stdout
     assert "hunter2" not in done.stdout + done.stderr
 
 

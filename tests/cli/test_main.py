@@ -14,7 +14,7 @@ def test_help_lists_the_commands(shellkit: Shellkit) -> None:
     """`shellkit --help` names every sub-command."""
     done = shellkit("--help")
     assert done.returncode == 0
-    for name in ("run", "repl", "doctor", "demo"):
+    for name in ("run", "repl", "policy", "audit", "doctor", "demo"):
         assert f"\n  {name} " in done.stdout
 
 

@@ -95,6 +95,14 @@ def test_a_request_is_a_value_that_survives_json() -> None:
         ApprovalRequest.from_dict({"id": "x"})
 
 
+def test_a_request_carries_the_prefix_that_may_be_offered() -> None:
+    """H7: who asks a person sees the words that "always" may stand for, also after JSON, and none otherwise."""
+    asked = request("git push -q")
+    assert asked.prefix == ("git", "push")
+    assert ApprovalRequest.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
+    assert [request(text).prefix for text in ("ls", "rm x", "mv a b", "touch a; git push")] == [None] * 4
+
+
 def test_a_decision_survives_json() -> None:
     """Issue 3: a decision can come back later; what is no decision is refused."""
     decision = Decision(approved=True, scope="prefix", prefix=("git", "push"), reason="fine")

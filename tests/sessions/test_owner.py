@@ -148,8 +148,16 @@ def test_a_loop_that_ends_while_its_call_waits(tmp_path: Path) -> None:
     shell.sync().close()
 
 
+@pytest.fixture(scope="module")
+def uvloop_has_run() -> None:
+    """libuv opens a pipe for signals with the first loop of a process and keeps it."""
+    uvloop = pytest.importorskip("uvloop")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.sleep(0))
+
+
 @pytest.mark.requires("uvloop")
-def test_uvloop(mode: str, sleeps: Any) -> None:
+def test_uvloop(uvloop_has_run: None, mode: str, sleeps: Any) -> None:
     """G2: the same under uvloop: results, time-outs, cancelling and live output."""
     import uvloop
 

@@ -161,8 +161,11 @@ HOSTILE = [
 ]
 
 
-@every
-@pytest.mark.parametrize("setup", HOSTILE)
+HIDDEN = [pytest.param(kind, setup, marks=pytest.mark.requires(kind.name), id=f"{kind.name}-{setup}")
+    for kind in KINDS for setup in HOSTILE if (kind, "command()" in setup) != (YASH, True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "setup"), HIDDEN)
 def test_what_a_user_redefines_breaks_only_their_own_commands(kind: Kind, setup: str, shell: BlockingExecutor) -> None:
     """B4: hidden builtins, aliased words, IFS, PATH and options reach neither reports, env=, workdir= nor the state."""
     shell.run(setup)
@@ -179,7 +182,7 @@ def test_what_a_user_redefines_breaks_only_their_own_commands(kind: Kind, setup:
 ZSH_HOSTILE = [
     *(f"{name}() {{ echo evil; }}" for name in ("builtin", "eval", "trap", "set", "unset", "typeset", "emulate", "shift")),
     "setopt ksharrays", "setopt cshjunkiequotes", "setopt nullglob globsubst shwordsplit", "setopt rcquotes", "emulate sh",
-    "setopt errreturn", "alias -g '$?=x' /dev/null=x 0=x '<=x'", "NULLCMD=false READNULLCMD=false", "TMPPREFIX=/nonexistent/x",
+    "setopt errreturn", "alias -g '$?=x' /dev/null=x 0=x", "NULLCMD=false READNULLCMD=false", "TMPPREFIX=/nonexistent/x",
     "emulate ksh", "setopt autopushd cdablevars chaselinks", "setopt warncreateglobal typesetsilent posixbuiltins",
 ]  # fmt: skip
 
@@ -207,6 +210,13 @@ def test_a_syntax_error_ends_the_shell_when_command_is_hidden_instead(kind: Kind
     assert shown(shell.run("echo $kept")) == (0, "1\n", "")
 
 
+@each(YASH)
+def test_a_function_named_command_holds_until_the_time_out_instead(kind: Kind, shell: BlockingExecutor) -> None:
+    """B4: yash waits in pselect(2), so nobody can tell that it has lost the wrapper before the time-out does."""
+    assert shell.run("command() { echo evil; }", timeout=0.5).timed_out
+    assert shown(shell.run("echo on")) == (0, "on\n", "")
+
+
 @every
 def test_tracing_shows_the_commands_and_no_secret(kind: Kind, shell: BlockingExecutor) -> None:
     """B4: under `set -x` each command traces to its own stderr; token and paths of the wrapper never show."""
@@ -223,6 +233,22 @@ def test_tracing_shows_the_commands_and_no_secret(kind: Kind, shell: BlockingExe
         assert " E " not in result.stderr
         assert not result.background
         assert len(result.stderr.splitlines()) <= 6
+
+
+@every
+def test_an_error_in_a_subshell_ends_only_that(kind: Kind, shell: BlockingExecutor, tmp_path: Path) -> None:
+    """D5: an error in a child of the shell, of any kind, leaves one shell that goes on (busybox made two of it)."""
+    shell.run("readonly RO=5")
+    for text in [
+        "(${x:?foo}; echo no)", "(set -u; echo $NOPE)", "(eval 'if'; :)", "echo ${x:?foo} | cat", "(. /nonexistent; :)",
+        "y=$(echo ${x:?foo}); :", "(RO=6; echo no)", "(readonly RO; RO=4; echo no)", "echo ${x:?foo} & wait", "(shift 99)",
+        "(: >/nonexistent/x; :)", "(exit 4)", "(command eval 'if')", "eval '(${x:?foo})'", "f() { (: ${x:?foo}); }; f",
+        "for i in 1 2; do (: ${x:?foo}); done", "eval 'eval \"(: ${x:?foo})\"'", "{ (: ${x:?foo}); } | cat", "sh -c 'exit 6' | (exit 5)",
+    ]:  # fmt: skip
+        result = shell.run(text, timeout=5)
+        assert (result.exit_code, result.stdout) == alone(kind, f"readonly RO=5; {text}", tmp_path), text
+        assert shown(shell.run("echo on")) == (0, "on\n", ""), text
+        assert shell.run("sh -c 'echo $PPID'").stdout == shell.run("echo $$").stdout, text
 
 
 # -- C: input and output ----------------------------------------------------------------------------------

@@ -142,6 +142,12 @@ def test_a_refusal_says_why(bench: Any, person: Any) -> None:
     assert (output.is_error, it.made) == (True, [])
 
 
+def test_a_reason_that_is_no_text(bench: Any, person: Any) -> None:
+    """H4: a reason with a lone surrogate can be sent to the model all the same."""
+    output = bench(approver=person(approved=False, reason="no \ud800")).call("touch a")
+    assert "no ?" in output.text.encode("utf-8").decode()
+
+
 def test_never_needs_an_acknowledgement(open_shell: Any) -> None:
     """H3: approval='never' without isolation needs acknowledge_unsafe=True, else ValueError with the reason."""
     executor = open_shell().executor
