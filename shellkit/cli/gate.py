@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..audit import AuditLog
 from ..errors import CommandDenied
-from ..executors.base import OnOutput
 from ..executors.blocking import BlockingExecutor
 from ..executors.local import LocalExecutor
 from ..protocol.command import encode_command
 from ..result import ShellResult
+from ..sessions.base import StreamName
 from ..tool import Approver, ShellTool
 from .approver import ConsoleApprover, NobodyAsked
 from .options import GateOptions, SessionOptions, open_session
 from .policy import read_policy
 
 __all__ = ["GatedSession", "LiveLocalExecutor", "open_gated"]
+
+RawListener = Callable[[StreamName, bytes], object]
 
 #: How a refusal goes on for a model; a person knows what to do.
 _TO_A_MODEL = " Do not send it again;"
@@ -32,10 +34,10 @@ class LiveLocalExecutor(LocalExecutor):
     """A local executor that the gate runs commands on, with their output passed on while they run.
 
     Attributes:
-        on_output: gets the output of the next command, or None.
+        listener: gets the output of the next command, or None.
     """
 
-    on_output: OnOutput | None = None
+    listener: RawListener | None = None
 
     async def run(self, command: str, **_: Any) -> ShellResult:
         """Run one command; blocks the loop, which nothing else runs in.
@@ -43,7 +45,9 @@ class LiveLocalExecutor(LocalExecutor):
         So Ctrl-C and a closed stdout end the command as they do without the gate. The time-out is `--timeout`, and
         not the most that a model may have.
         """
-        return self.sync().run(command, on_output=self.on_output)
+        if self.listener is None:
+            return self.sync().run(command)
+        return self.sync().run_into(command, self.listener)
 
 
 class GatedSession:
@@ -60,15 +64,22 @@ class GatedSession:
         self.executor = executor
         self._loop = loop
 
-    def run(self, command: str, *, on_output: OnOutput | None = None) -> ShellResult:
-        """As `BlockingExecutor.run`.
+    def run(self, command: str) -> ShellResult:
+        """As `BlockingExecutor.run`, and raises what `run_into` raises."""
+        return self._run(command, None)
+
+    def run_into(self, command: str, listener: RawListener) -> ShellResult:
+        """As `BlockingExecutor.run_into`.
 
         Raises:
             CommandDenied: the gate stayed shut; the message says why. Nothing ran.
             InvalidCommand: no shell can be given this text. Nobody was asked.
         """
+        return self._run(command, listener)
+
+    def _run(self, command: str, listener: RawListener | None) -> ShellResult:
         encode_command(command)
-        self.executor.on_output = on_output
+        self.executor.listener = listener
         output = self._loop.run_until_complete(self._tool.call({"command": command}))
         if output.result is None:
             raise CommandDenied(output.text.partition(_TO_A_MODEL)[0])

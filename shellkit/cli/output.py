@@ -19,11 +19,11 @@ _DESCRIPTORS: dict[StreamName, int] = {"stdout": 1, "stderr": 2}
 
 
 class OutputClosed(BaseException):
-    """Nobody reads our output any more. Not an `Exception`: the session logs those of a callback and goes on."""
+    """Nobody reads our output any more. Not an `Exception`: nothing on the way may take it for a failure."""
 
 
 class LiveOutput:
-    """An `on_output` callback that passes text on.
+    """A listener for `run_into` that passes output on, byte for byte; a slow reader slows the command down.
 
     Attributes:
         unfinished: whether the last thing that went to stdout did not end a line.
@@ -32,18 +32,18 @@ class LiveOutput:
     def __init__(self) -> None:
         self.unfinished = False
 
-    def __call__(self, stream: StreamName, text: str) -> None:
-        self.unfinished = not text.endswith("\n")
-        write(_DESCRIPTORS[stream], text)
+    def __call__(self, stream: StreamName, data: bytes) -> None:
+        self.unfinished = not data.endswith(b"\n")
+        write(_DESCRIPTORS[stream], data)
 
 
-def write(fd: int, text: str) -> None:
+def write(fd: int, text: str | bytes) -> None:
     """Write all of `text`.
 
     Raises:
         OutputClosed: the other end is closed.
     """
-    view = memoryview(text.encode("utf-8", "replace"))
+    view = memoryview(text.encode("utf-8", "replace") if isinstance(text, str) else text)
     try:
         while view:
             view = view[os.write(fd, view) :]

@@ -131,7 +131,7 @@ class _Conversation:
     def _run(self, command: str) -> None:
         live = LiveOutput()
         try:
-            result = self._session.run(command, on_output=live)
+            result = self._session.run_into(command, live)
         except KeyboardInterrupt:
             self._exit_code = INTERRUPTED
             if self._talks and live.unfinished:

@@ -106,7 +106,7 @@ def _run_one(session: BlockingExecutor | GatedSession, command: str, as_json: bo
         result = session.run(command)
         write(1, json.dumps(result.to_dict(), allow_nan=False) + "\n")
         return result
-    result = session.run(command, on_output=LiveOutput())
+    result = session.run_into(command, LiveOutput())
     for text in notes_of(result):
         note(text)
     return result

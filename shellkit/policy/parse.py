@@ -14,10 +14,12 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
 from .base import Clarity, Segment, Word
+from .hidden import RESERVED
 from .started import look
 from .tree import Walk
 
@@ -27,6 +29,10 @@ MAX_BYTES = 64 * 1024
 MAX_NODES = 20_000
 MAX_HEREDOCS = 32
 MAX_NESTING = 8
+
+# Words that no shell reads as anything but themselves: no quote, operator, expansion, assignment or pattern in them.
+_PLAIN = re.compile(r"[\w./,-]+(?: [\w./,-]+)*\Z", re.ASCII)
+_NO_COMMAND = RESERVED | {"time", "declare", "typeset", "export", "readonly", "local", "unset", "unsetenv"}
 
 _BASH = frozenset({"bash", "rbash"})
 _POSIX = frozenset(
@@ -79,6 +85,10 @@ def parse(command: str, dialect: str = "bash") -> Parsed:
         why = f"the text is too large to be looked into ({size:,} bytes); send it in parts of at most {MAX_BYTES:,}"
         return Parsed(text=text, segments=(_opaque(text[:200], why),), too_large=True)
     parser = _Parser()
+    if _PLAIN.match(text) and dialect in _BASH | _POSIX and (words := text.split(" "))[0] not in _NO_COMMAND:
+        plain = Segment(text=text, words=tuple(map(Word.of, words)))
+        segments = tuple(parser.command(plain, dialect, 0, 0))
+        return Parsed(text=text, segments=segments, simple=_simple(text, segments))
     segments = tuple(parser.script(text, dialect, 0))
     if parser.too_large:
         return Parsed(text=text, segments=(_opaque(text[:200], parser.too_large),), too_large=True)
@@ -102,10 +112,7 @@ class _Parser:
     """Reads one command and the texts that it runs in its turn, with one budget of nodes for all."""
 
     def __init__(self) -> None:
-        from tree_sitter import Language, Parser  # late: 4 ms, and only who has a policy needs it
-        from tree_sitter_bash import language
-
-        self.parser = Parser(Language(language()))  # 1 us each: a parser of one's own needs no lock
+        self.parser: Any = None
         self.nodes = 0
         self.too_large = ""
 
@@ -126,6 +133,11 @@ class _Parser:
 
     def walk(self, text: str, dialect: str, depth: int) -> Iterator[Segment]:
         source = text.encode("utf-8", "replace")
+        if self.parser is None:
+            from tree_sitter import Language, Parser  # late: 4 ms, and only who has a policy needs it
+            from tree_sitter_bash import language
+
+            self.parser = Parser(Language(language()))  # 1 us each: a parser of one's own needs no lock
         tree = self.parser.parse(source)
         self.nodes += tree.root_node.descendant_count
         if self.nodes > MAX_NODES:

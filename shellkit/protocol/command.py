@@ -1,4 +1,4 @@
-"""The command's text, from what a caller gives to what a shell gets. Pure; executors and the tool call it (contract B2)."""
+"""The command's text, from what a caller gives to what a shell gets (contract B2). Executors and the tool call it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ DIALECTS: Mapping[str, type[Dialect]] = {
 
 #: Families that are found and named, but that shellkit does not speak yet: why.
 NOT_YET: Mapping[str, str] = {
-    "powershell": "PowerShell cannot be spoken to yet; name a POSIX shell with shell=... and run `pwsh -c ...` inside it",
+    "powershell": "PowerShell cannot be spoken to yet; name a POSIX shell with shell=... and run pwsh inside it",
     "cmd": "cmd.exe cannot be spoken to yet; name a POSIX shell with shell=...",
 }
 

@@ -63,10 +63,12 @@ class MkshDialect(RetracingDialect):
     def functions(self, link: Link) -> bytes:
         # Tracing goes to the command's stderr until it is off: first thing, and out of sight of the paths.
         lines = super().functions(link).replace(b"__skt() { ", b"__skt() { \\set +x;", 1)
-        return lines + b'__skw() { \\set +x;\\__sks "$@" 2>/dev/null >' + quote(link.control) + b"; }\n"
+        save = b'\\__sks "$@" 2>/dev/null >' + quote(link.control)
+        return lines + b"__skw() { \\set +x;__skz=$1;\\shift;" + save + b';\\exit "$__skz"; }\n'
 
     def _exit_action(self, link: Link) -> bytes:
-        return b'\\__skw "$-" "$@"'
+        # After `exit 9` in another trap, mksh ends with the code of the EXIT trap.
+        return b'\\__skw "$?" "$-" "$@"'
 
     def _further_functions(self, link: Link) -> list[bytes]:
         # A function that fails returns; so does what it calls. Nothing else keeps an error from ending mksh.

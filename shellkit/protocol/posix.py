@@ -63,7 +63,7 @@ class PosixDialect(Dialect):
     # -- lines -----------------------------------------------------------------------------------------
 
     def prelude(self, link: Link, workdir: bytes) -> bytes:
-        enter = b"\\cd -- " + quote(workdir) + b" && \\unset OLDPWD\n\\__skt \"$?\"\n"
+        enter = b"\\cd -- " + quote(workdir) + b' && \\unset OLDPWD\n\\__skt "$?"\n'
         traps = self._interrupt_trap(link) + b"\n"
         if link.keeps_state:
             traps += self._exit_trap(link) + b"\n" + b"".join(self._signal_traps())
@@ -107,7 +107,7 @@ class PosixDialect(Dialect):
         for number, (name, value) in enumerate(env.items()):
             steps += self._arrange_variable(link, b"%d" % number, name.encode(), value)
         if workdir is not None:
-            steps.append(b'__skd=${PWD-} __sko=${OLDPWD-}')
+            steps.append(b"__skd=${PWD-} __sko=${OLDPWD-}")
             steps.append(self._cd(link) + b" " + quote(workdir) + b" >/dev/null")
         return self._guarded(link, b"&&".join(steps))
 
@@ -204,7 +204,7 @@ class PosixDialect(Dialect):
 
     def _signal_traps(self) -> Iterator[bytes]:
         for name in self.fatal_signals:
-            yield b"\\trap '\\__skd %b \"$-\" \"$@\"' %b\n" % (name, name)
+            yield b'\\trap \'\\__skd %b "$-" "$@"\' %b\n' % (name, name)
 
     def _before_dying(self, link: Link) -> bytes:
         return b'\\__sks "$@" 2>/dev/null >' + quote(link.control) + b";" + self._special(link) + b"trap - EXIT;"
@@ -222,9 +222,7 @@ class PosixDialect(Dialect):
 
     def _options_back(self) -> bytes:
         # `__sks` switches -e, -v and -x off to print; the function gives back what "$-" had.
-        return b"".join(
-            b"case $1 in *%b*) \\set -%b;;esac;" % (flag, flag) for flag in (b"v", b"x", b"e")
-        )
+        return b"".join(b"case $1 in *%b*) \\set -%b;;esac;" % (flag, flag) for flag in (b"v", b"x", b"e"))
 
     # -- printing state --------------------------------------------------------------------------------
 
@@ -365,7 +363,14 @@ class PosixDialect(Dialect):
 
 #: Options that are given when a shell starts, or that must not hold while a script restores the rest.
 STARTING_OPTIONS = (
-    b"errexit", b"xtrace", b"verbose", b"exec", b"interactive", b"stdin", b"monitor", b"privileged",
+    b"errexit",
+    b"xtrace",
+    b"verbose",
+    b"exec",
+    b"interactive",
+    b"stdin",
+    b"monitor",
+    b"privileged",
     b"onecmd",
 )
 

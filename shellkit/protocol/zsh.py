@@ -56,7 +56,7 @@ class ZshDialect(RetracingDialect):
         return b"\\typeset +f 'builtin' 2>'/dev/null'||\\:\n"
 
     def checkpoint(self, link: Link) -> bytes:
-        return b'\\__skp;' + self._route(link) + b'trap;\\__sks "$-${__skp:+x}" "$@"\n'
+        return b"\\__skp;" + self._route(link) + b'trap;\\__sks "$-${__skp:+x}" "$@"\n'
 
     def _clear_obstacles(self) -> bytes:
         # Assignments only: no command can be trusted.
@@ -81,7 +81,7 @@ class ZshDialect(RetracingDialect):
             [
                 b"__skp() { " + begin + b"; }",
                 b'__skw() { { \\__skp; \\__sks "$@"; } 2>/dev/null >' + quote(link.control) + b"; }",
-                b'__ske() { ' + save + b' "$@"; __skf=1; }',
+                b"__ske() { " + save + b' "$@"; __skf=1; }',
                 b"__skx() { if [[ -z $__skf && $ZSH_SUBSHELL == 0 ]];then " + save + b' "$-";fi; }',
                 # `if`, for an `&&` that fails would meet errexit in here, and end the shell before its EXIT trap.
                 b"__ski() { if [[ $1 == *e* && $2 == *shfunc* && $ZSH_SUBSHELL == 0 ]];then " + save + b' "$1";fi; }\n',
@@ -89,8 +89,8 @@ class ZshDialect(RetracingDialect):
         )
 
     def _exit_trap(self, link: Link) -> bytes:
-        hooks = b"zshexit_functions=(__skx)\n\\trap '\\__ski \"$-\" \"${zsh_eval_context[*]}\"' ZERR\n"
-        return hooks + b"\\trap '\\__ske \"$-\" \"$@\"' EXIT"
+        hooks = b'zshexit_functions=(__skx)\n\\trap \'\\__ski "$-" "${zsh_eval_context[*]}"\' ZERR\n'
+        return hooks + b'\\trap \'\\__ske "$-" "$@"\' EXIT'
 
     def _before_dying(self, link: Link) -> bytes:
         return b'\\__ske "$@";' + self._route(link) + b"trap - EXIT;"
@@ -156,4 +156,3 @@ class ZshDialect(RetracingDialect):
         seen = dict.fromkeys(super()._restore_traps(checkpoint))
         at_top = Checkpoint(self.family, {"traps": checkpoint["toplevel"]})
         yield from dict.fromkeys([*super()._restore_traps(at_top), *seen])
-

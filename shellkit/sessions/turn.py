@@ -1,9 +1,9 @@
 """One command in a live shell, from its line to its result, and the ladder that ends it when it must end.
 
 The ladder (contract F2): *interrupt* makes the shell abandon the rest and sends SIGINT to what it runs;
-*terminate* sends SIGTERM; *kill* sends SIGKILL, to the shell as well. The rungs stand
-at the beginning, at 35 % and at 70 % of the grace period, and before each stands the question what is left. A shell that has been interrupted always ends;
-it prints its state first, and the session gives that to the next shell.
+*terminate* sends SIGTERM; *kill* sends SIGKILL, to the shell as well. The rungs stand at the beginning, at 35 %
+and at 70 % of the grace period, and before each stands the question what is left. A shell that has been
+interrupted always ends; it prints its state first, and the session gives that to the next shell.
 """
 
 from __future__ import annotations

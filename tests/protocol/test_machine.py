@@ -43,12 +43,15 @@ RECORDS: list[tuple[bytes, list[Event]]] = [
     (b"70ce17 E 1 /\xff\xfe\0", [Finished(1, b"/\xff\xfe")]),
     (b"noise of a DEBUG trap\n70ce17 E 3 /tmp\0", [Finished(3, b"/tmp")]),
     (b"a NUL in noise\0 and more\n70ce17 E 3 /tmp\0", [Finished(3, b"/tmp")]),
-    (b'printf \'%s\\0\' "70ce17 E $__skq ${PWD-}"\n70ce17 E 4 /tmp\0', [Finished(4, b"/tmp")]),
+    (b"printf '%s\\0' \"70ce17 E $__skq ${PWD-}\"\n70ce17 E 4 /tmp\0", [Finished(4, b"/tmp")]),
     (b"70ce16 E 0 /tmp\0", []),
     (b"70ce17 X 0 /tmp\0", []),
     (b"", []),
     (STATE + b"\0", [CheckpointTaken(Checkpoint("bash", SECTIONS))]),
-    (b"noise\n" + STATE + b"\0" + b"70ce17 E 0 /\0", [CheckpointTaken(Checkpoint("bash", SECTIONS)), Finished(0, b"/")]),
+    (
+        b"noise\n" + STATE + b"\0" + b"70ce17 E 0 /\0",
+        [CheckpointTaken(Checkpoint("bash", SECTIONS)), Finished(0, b"/")],
+    ),
     (b"70ce17 E 0 /\0" + STATE + b"\0", [Finished(0, b"/"), CheckpointTaken(Checkpoint("bash", SECTIONS))]),
 ]
 

@@ -7,6 +7,7 @@ import secrets
 import selectors
 import shutil
 import subprocess
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -58,7 +59,7 @@ def test_against_a_model(before: bytes, report: bytes, after: bytes, cuts: list[
     """C2: whatever surrounds a record, and however it is cut, output and report come apart as they went in."""
     stream = before + MARKER + report + b"\0" + after
     edges = sorted({0, *(min(cut, len(stream)) for cut in cuts), len(stream)})
-    chunks = [stream[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    chunks = [stream[start:end] for start, end in pairwise(edges)]
     output, found = feed_all(chunks)
     first = stream.index(MARKER)
     assert output == stream[:first] + after

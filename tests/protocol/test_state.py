@@ -12,7 +12,7 @@ STATEMENTS = [
     (b"\n\n", []),
     (b"A=1\nB=2", [b"A=1", b"B=2"]),
     (b"A='1\n2'\nB=2\n", [b"A='1\n2'", b"B=2"]),
-    (b'declare -x A="1\n2"\ndeclare -- B=\'\'', [b'declare -x A="1\n2"', b"declare -- B=''"]),
+    (b"declare -x A=\"1\n2\"\ndeclare -- B=''", [b'declare -x A="1\n2"', b"declare -- B=''"]),
     (b"C=$'it\\'s\nx'\nD=1", [b"C=$'it\\'s\nx'", b"D=1"]),
     (b"C='it'\\''s\n'\nD=1", [b"C='it'\\''s\n'", b"D=1"]),
     (b"C='it'\"'\"'s\n'\nD=1", [b"C='it'\"'\"'s\n'", b"D=1"]),

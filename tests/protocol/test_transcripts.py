@@ -105,7 +105,7 @@ def test_a_transcript(conversation: Conversation, tmp_path: Path) -> None:
     assert conversation.run("cd /; echo $x") == (0, "its\n", "")
     script = tmp_path / "script"
     for size in (10, 100_000):
-        script.write_text("echo 'a b'\n" + "# comment\n" * size + "echo \"$x\"")
+        script.write_text("echo 'a b'\n" + "# comment\n" * size + 'echo "$x"')
         assert conversation.run(script.read_text(), script) == (0, "a b\nits\n", "")
 
 
@@ -137,7 +137,9 @@ def test_a_directory_that_is_not_there(conversation: Conversation, tmp_path: Pat
 
 def test_state_goes_from_one_shell_to_another(conversation: Conversation, family: str, tmp_path: Path) -> None:
     """D2, J2: what one shell prints, another takes back by a script, and prints the same."""
-    conversation.run("cd /; A='1\n\"2\"'; export B=\"it's\"; umask 027; alias q='echo q'; set -f; set -- x '' 'y\n#\nz'")
+    conversation.run(
+        "cd /; A='1\n\"2\"'; export B=\"it's\"; umask 027; alias q='echo q'; set -f; set -- x '' 'y\n#\nz'"
+    )
     state = conversation.checkpoint()
     assert state.workdir == b"/"
     second = Conversation(family, tmp_path)
@@ -163,8 +165,10 @@ def test_a_shell_that_ends_prints_its_state_first(conversation: Conversation) ->
     events = conversation.tell(conversation.machine.begin(call), count=2)
     assert [type(event) for event in events] == [CheckpointTaken]
     assert isinstance(events[0], CheckpointTaken)
-    assert b"X=1" in events[0].checkpoint["variables"] or b"X='1'" in events[0].checkpoint["variables"] or (
-        b'X="1"' in events[0].checkpoint["variables"]
+    assert (
+        b"X=1" in events[0].checkpoint["variables"]
+        or b"X='1'" in events[0].checkpoint["variables"]
+        or (b'X="1"' in events[0].checkpoint["variables"])
     )
     assert conversation.process.wait(10) == 7
 
@@ -172,9 +176,9 @@ def test_a_shell_that_ends_prints_its_state_first(conversation: Conversation) ->
 @pytest.mark.parametrize("forcibly", [False, True])
 def test_recovery_gives_the_wrapper_back(conversation: Conversation, forcibly: bool) -> None:
     """B4: a shell that lost the wrapper's functions gets them again, and reports."""
-    conversation.run("unset -f __skt __skr __sks")
     machine = conversation.machine
-    machine.send(b"")  # a report is owed
+    assert conversation.process.stdin is not None
+    conversation.process.stdin.write(machine.send(b"unset -f __skt __skr __sks\n"))
     (event,) = conversation.tell(machine.recover(forcibly=forcibly))
     assert isinstance(event, Finished)
     assert conversation.run("echo on") == (0, "on\n", "")

@@ -177,8 +177,8 @@ def test_a_venv_style_activation_survives(shell: BlockingExecutor) -> None:
     """D2: a sourced script's PATH change and functions reach later commands, and a restored shell."""
     shell.run(
         "mkdir -p v/bin; printf '#!/bin/sh\\necho tool-from-venv\\n' > v/bin/mytool; chmod +x v/bin/mytool\n"
-        'cat > v/bin/activate <<\'END\'\nexport VIRTUAL_ENV=$PWD/v\n_OLD="$PATH"; export PATH="$VIRTUAL_ENV/bin:$PATH"\n'
-        'deactivate() { PATH="$_OLD"; unset VIRTUAL_ENV; unset -f deactivate; }\nEND\nsource v/bin/activate'
+        'cat > v/bin/activate <<\'END\'\nexport VIRTUAL_ENV=$PWD/v\n_O="$PATH"; export PATH="$VIRTUAL_ENV/bin:$PATH"\n'
+        'deactivate() { PATH="$_O"; unset VIRTUAL_ENV; unset -f deactivate; }\nEND\nsource v/bin/activate'
     )
     assert shell.run("mytool; echo ${VIRTUAL_ENV##*/}").stdout == "tool-from-venv\nv\n"
     shell.run("exit 3")

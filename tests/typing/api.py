@@ -97,7 +97,7 @@ def which_shell() -> tuple[str, ...]:
 
 def wrong_calls_are_errors(executor: Executor, result: ShellResult) -> None:
     executor.run(["ls", "-la"])  # type: ignore[arg-type, unused-coroutine]
-    executor.run("ls", 5)  # type: ignore[misc, unused-coroutine]
+    executor.run("ls", 5)  # type: ignore[call-arg, unused-coroutine]
     LocalExecutor(mode="interactive")  # type: ignore[arg-type]
     LocalExecutor(max_output_bytes="1")  # type: ignore[arg-type]
     result.stdout = "frozen"  # type: ignore[misc]
