@@ -128,9 +128,9 @@ def test_many_commands_in_one_text_run(kind: Kind, shell: BlockingExecutor) -> N
     assert shown(result) == (0, "40000\n", "")
 
 
+HIDDEN = "printf", "cd", "type", "kill", "umask", "print"
 HOSTILE = [
-    *(f"{name}() {{ echo evil; }}" for name in ("printf", "command", "cd", "type", "kill", "umask", "print")),
-    "printf() { echo evil; }; command() { echo evil; }",
+    *(f"{name}() {{ echo evil; }}" for name in HIDDEN),
     "alias printf=false command=false builtin=false eval=false cd=false print=false trap=false set=false kill=false",
     "alias if=false; alias for=false; alias do=false; alias case=false; alias '{=false'; alias '}=false'",
     "IFS=0123456789abcdefESTOK",
@@ -140,14 +140,8 @@ HOSTILE = [
 ]
 
 
-HIDDEN = [pytest.param(kind, setup, marks=pytest.mark.requires(kind.name), id=f"{kind.name}-{setup}")
-    for kind in KINDS for setup in HOSTILE if (kind, "command()" in setup) != (YASH, True)]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "setup"), HIDDEN)
-def test_what_a_user_redefines_breaks_only_their_own_commands(kind: Kind, setup: str, shell: BlockingExecutor) -> None:
-    """B4: hidden builtins, aliased words, IFS, PATH and options reach neither reports, env=, workdir= nor the state."""
-    shell.run(setup)
+def assert_unharmed(shell: BlockingExecutor) -> None:
+    """Try a command, its code, env=, workdir=, and the state after a signal."""
     assert shown(shell.run("VV='1 2'")) == (0, "", "")
     assert shown(shell.run("/bin/sh -c 'exit 3'")) == (3, "", "")
     assert shown(shell.run('/bin/echo "$?"')) == (0, "3\n", "")
@@ -156,6 +150,21 @@ def test_what_a_user_redefines_breaks_only_their_own_commands(kind: Kind, setup:
     ended = shell.run("/bin/sh -c 'kill -TERM $PPID'")
     assert (ended.exit_code, ended.shell_state) == (143, "restored")
     assert shown(shell.run('/bin/echo "$VV"')) == (0, "1 2\n", "")
+
+
+@pytest.mark.parametrize("setup", HOSTILE)
+def test_what_a_user_redefines_breaks_only_their_own_commands(kind: Kind, setup: str, shell: BlockingExecutor) -> None:
+    """B4: hidden builtins, aliased words, IFS, PATH and options reach neither reports, env=, workdir= nor the state."""
+    shell.run(setup)
+    assert_unharmed(shell)
+
+
+@shells("bash", "dash", "busybox", "zsh", "ksh93", "mksh")
+@pytest.mark.parametrize("setup", ["command() { echo evil; }", "printf() { echo evil; }; command() { echo evil; }"])
+def test_a_function_named_command_breaks_only_the_users_own(kind: Kind, setup: str, shell: BlockingExecutor) -> None:
+    """B4: `command`, which goes round functions, may be one itself."""
+    shell.run(setup)
+    assert_unharmed(shell)
 
 
 ZSH_HOSTILE = [
