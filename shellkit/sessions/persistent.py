@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import threading
 
 from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
-from ..process import reaper
-from ..process.pipes import PipeSource, pipe_source
-from ..process.tree import Containment, containment
 from ..protocol.state import Checkpoint
 from ..result import ShellResult, ShellState
-from .attendant import Attendant
-from .base import RunCall, Session, SessionSettings
+from .base import RunCall, SessionSettings
 from .drive import Procedure, drive_blocking
 from .ending import Farewell
 from .exchange import Exchange
 from .leftovers import set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
+from .owning import OwningSession
 from .preparing import prepare_call, run_startup_commands
-from .starting import Starter, wait_for_end
-from .stop import StopRequest
+from .starting import wait_for_end
 from .turn import Turn
 from .turnstile import Turnstile
 
@@ -45,7 +39,7 @@ _MOST_RERUNS = 2
 _DISABLING = re.compile(rb"\b(?:set|ulimit|restricted_shell|prlimit)\b")
 
 
-class PersistentSession(Session):
+class PersistentSession(OwningSession):
     """Run commands in one shell that keeps its state from command to command.
 
     Args:
@@ -54,17 +48,8 @@ class PersistentSession(Session):
     """
 
     def __init__(self, settings: SessionSettings, turnstile: Turnstile) -> None:
-        self._settings = settings
+        super().__init__(settings, self._take_idle_checkpoint, keeps_state=True)
         self._turnstile = turnstile
-        self._cookie = secrets.token_hex(8)
-        self._stop = StopRequest()
-        self._containment: Containment = containment(self._cookie)
-        self._pipes: PipeSource = pipe_source()
-        self._attendant = Attendant(self._take_idle_checkpoint)
-        self._starter = Starter(
-            settings, self._containment, self._pipes, self._attendant, self._stop, self._cookie, keeps_state=True
-        )
-        self._live: LiveShell | None = None
         self._checkpoint: Checkpoint | None = None
         self._started_before = False
         self._pending_settle: tuple[bytes | None, tuple[str, ...]] | None = None
@@ -75,21 +60,10 @@ class PersistentSession(Session):
         self._may_be_unfit = False
         self._reruns = 0
         self._late_notes: list[str] = []
-        self._finished = False
-        self._mutex = threading.Lock()
-
-    @property
-    def finished(self) -> bool:
-        return self._finished
 
     @property
     def workdir(self) -> bytes | None:
         return self._workdir
-
-    @property
-    def containment(self) -> Containment:
-        """The processes of the session."""
-        return self._containment
 
     # -- procedures ------------------------------------------------------------------------------------
 
@@ -151,33 +125,6 @@ class PersistentSession(Session):
         self._pending_settle = None
         self._exit_code = 0
         yield from self._open_shell([])
-
-    def finish(self) -> Procedure[None]:
-        if self._finished:
-            return
-        self._starter.close()  # an idle dash keeps a SIGTERM until its next line: the spare would cost 0.6 of the grace
-        yield Farewell(self._live, self._containment, self._settings.grace, everything=True)
-        self.abandon()
-
-    def abandon(self) -> None:
-        with self._mutex:
-            if self._finished:
-                return
-            self._finished = True
-        self._containment.kill_everything()
-        live, self._live = self._live, None
-        if live is not None:
-            self._starter.discard(live)
-        self._starter.close()
-        self._attendant.stop()
-        self._starter.close()  # one that was being made when the attendant was told to stop
-        self._containment.close()
-        reaper.unwatch(self._cookie)
-        self._pipes.close()
-        self._stop.close()
-
-    def request_stop(self, *, for_good: bool) -> None:
-        self._stop.request(for_good=for_good)
 
     # -- having a shell --------------------------------------------------------------------------------
 

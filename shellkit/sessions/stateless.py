@@ -7,32 +7,24 @@ status is the result, and an EXIT trap of the user's writes to the command's out
 from __future__ import annotations
 
 import os
-import secrets
-import threading
 
 from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
-from ..process import reaper
-from ..process.pipes import pipe_source
-from ..process.tree import Containment, containment
 from ..result import ShellResult
-from .attendant import Attendant
-from .base import RunCall, Session, SessionSettings
+from .base import RunCall, SessionSettings
 from .drive import Procedure
-from .ending import Farewell
 from .exchange import Exchange
 from .leftovers import set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
+from .owning import OwningSession
 from .preparing import prepare_call, run_startup_commands
-from .starting import Starter
-from .stop import StopRequest
 from .turn import LastTurn
 from .turnstile import Turnstile
 
 __all__ = ["StatelessSession"]
 
 
-class StatelessSession(Session):
+class StatelessSession(OwningSession):
     """Run every command in a shell of its own.
 
     Args:
@@ -41,31 +33,11 @@ class StatelessSession(Session):
     """
 
     def __init__(self, settings: SessionSettings, turnstile: Turnstile) -> None:
-        self._settings = settings
-        self._cookie = secrets.token_hex(8)
-        self._stop = StopRequest()
-        self._containment: Containment = containment(self._cookie)
-        self._pipes = pipe_source()
-        self._attendant = Attendant(lambda: None)
-        self._starter = Starter(
-            settings, self._containment, self._pipes, self._attendant, self._stop, self._cookie, keeps_state=False
-        )
-        self._live: LiveShell | None = None
-        self._finished = False
-        self._mutex = threading.Lock()
-
-    @property
-    def finished(self) -> bool:
-        return self._finished
+        super().__init__(settings, lambda: None, keeps_state=False)
 
     @property
     def workdir(self) -> bytes | None:
         return self._settings.workdir
-
-    @property
-    def containment(self) -> Containment:
-        """The processes of the session."""
-        return self._containment
 
     def start(self) -> Procedure[None]:
         self._stop.procedure_starts()
@@ -97,32 +69,6 @@ class StatelessSession(Session):
 
     def restart(self) -> Procedure[None]:
         yield from self.start()
-
-    def finish(self) -> Procedure[None]:
-        if not self._finished:
-            self._starter.close()
-            yield Farewell(None, self._containment, self._settings.grace, everything=True)
-            self.abandon()
-
-    def abandon(self) -> None:
-        with self._mutex:
-            if self._finished:
-                return
-            self._finished = True
-        self._containment.kill_everything()
-        live, self._live = self._live, None
-        if live is not None:
-            self._starter.discard(live)
-        self._starter.close()
-        self._attendant.stop()
-        self._starter.close()  # one that was being made when the attendant was told to stop
-        self._containment.close()
-        reaper.unwatch(self._cookie)
-        self._pipes.close()
-        self._stop.close()
-
-    def request_stop(self, *, for_good: bool) -> None:
-        self._stop.request(for_good=for_good)
 
     # -- one command -----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pytest
 
 from shellkit import BlockingExecutor
 
-GRACE = 1.0
+GRACE = 0.6
 
 # Commands that would run for an hour; S stands for a sleep length of the test's own.
 STUBBORN = {

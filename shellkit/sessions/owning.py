@@ -1,0 +1,84 @@
+"""What every session owns, whatever its mode, and how it gives it back: processes, pipes, a thread, descriptors.
+
+`finish` is the polite end, within the grace period; `abandon` the sudden one, when the interpreter exits or nobody
+holds the executor any more. Both leave nothing behind (contract G3).
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+
+from ..process import reaper
+from ..process.pipes import PipeSource, pipe_source
+from ..process.tree import Containment, containment
+from .attendant import Attendant
+from .base import Session, SessionSettings
+from .drive import Procedure
+from .ending import Farewell
+from .live import LiveShell
+from .starting import Starter
+from .stop import StopRequest
+
+__all__ = ["OwningSession"]
+
+
+class OwningSession(Session):
+    """The part of a session that owns things.
+
+    Args:
+        settings: how to start and run shells.
+        when_idle: called in the attendant's thread when the session has been idle for a moment.
+        keeps_state: whether its shells print their state when they end.
+    """
+
+    def __init__(self, settings: SessionSettings, when_idle: Callable[[], None], *, keeps_state: bool) -> None:
+        self._settings = settings
+        self._cookie = secrets.token_hex(8)
+        self._stop = StopRequest()
+        self._containment: Containment = containment(self._cookie)
+        self._pipes: PipeSource = pipe_source()
+        self._attendant = Attendant(when_idle)
+        self._starter = Starter(
+            settings, self._containment, self._pipes, self._attendant, self._stop, self._cookie, keeps_state=keeps_state
+        )
+        self._live: LiveShell | None = None
+        self._finished = False
+        self._mutex = threading.Lock()
+
+    @property
+    def finished(self) -> bool:
+        return self._finished
+
+    @property
+    def containment(self) -> Containment:
+        """The processes of the session."""
+        return self._containment
+
+    def request_stop(self, *, for_good: bool) -> None:
+        self._stop.request(for_good=for_good)
+
+    def finish(self) -> Procedure[None]:
+        if self._finished:
+            return
+        self._starter.close()  # an idle dash keeps a SIGTERM until its next line: the spare would cost 0.6 of the grace
+        yield Farewell(self._live, self._containment, self._settings.grace, everything=True)
+        self.abandon()
+
+    def abandon(self) -> None:
+        with self._mutex:
+            if self._finished:
+                return
+            self._finished = True
+        self._containment.kill_everything()
+        live, self._live = self._live, None
+        if live is not None:
+            self._starter.discard(live)
+        self._starter.close()
+        self._attendant.stop()
+        self._starter.close()  # one that was being made when the attendant was told to stop
+        self._containment.close()
+        reaper.unwatch(self._cookie)
+        self._pipes.close()
+        self._stop.close()
