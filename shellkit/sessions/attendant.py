@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import select
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -110,6 +111,8 @@ class Attendant:
         self._thread.start()
 
     def _run(self) -> None:
+        # A signal that the kernel gave to this thread would not wake the one that Python handles it in (Ctrl-C).
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             for fd, _ in self._poller.poll(self._patience()):
                 if fd == self._wake:

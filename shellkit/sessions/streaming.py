@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import signal
 import threading
 from collections.abc import Callable
 
@@ -110,19 +111,19 @@ async def stream_async(session: Session, call: RunCall, callback: Callback) -> S
     chunks = _Chunks(lambda: _notify(loop, arrived))
     worker = _Worker(session, call, chunks)
     worker.start()
-    cancelled: asyncio.CancelledError | None = None
+    interrupted: BaseException | None = None
     over = False
     while not over:
         try:
             await arrived.wait()
             arrived.clear()
             over = chunks.deliver(callback, wait=False)
-        except asyncio.CancelledError as error:
-            cancelled = error
+        except BaseException as error:  # noqa: BLE001  (raised below, when the command has ended)
+            interrupted = error
             session.request_stop(for_good=False)
     worker.join()
-    if cancelled is not None:
-        raise cancelled
+    if interrupted is not None:
+        raise interrupted
     return _with_losses(worker.outcome(), chunks.lost)
 
 
@@ -145,6 +146,8 @@ class _Worker(threading.Thread):
         self._error: BaseException | None = None
 
     def run(self) -> None:
+        # As in the attendant: signals are for the thread that Python handles them in.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._result = drive_blocking(self._session.run(self._call))
         except BaseException as error:  # noqa: BLE001  (raised by `outcome` in the caller's thread)

@@ -35,6 +35,11 @@ OPEN = """
     executor = LocalExecutor(mode={mode!r}, shell="bash")
     shell = executor.sync()
     shell.run("sleep {a} & (setsid sleep {b} &)")
+    def until_closed():
+        try:
+            shell.run("sleep 600")
+        except shellkit.ExecutorClosed:
+            pass
     from shellkit.process import reaper
     print("up", reaper._reaper.pid, executor._session.containment.path or "/none", flush=True)
 """
@@ -91,7 +96,7 @@ def test_a_killed_host_leaves_nothing(
         "os.kill(os.getpid(), signal.SIGTERM)",
         "os.kill(os.getpid(), signal.SIGHUP)",
         "os._exit(0)",
-        "threading.Thread(target=lambda: shell.run('sleep 600'), daemon=True).start(); time.sleep(0.2)",
+        "threading.Thread(target=until_closed, daemon=True).start(); time.sleep(0.2)",
         "asyncio.run(executor.run('true'))",
         "del executor, shell",
     ],
