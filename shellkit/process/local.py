@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 
+from . import procfs
 from .base import Process
 from .pipes import PipeSource
 from .spawn import spawn
@@ -41,7 +42,7 @@ class LocalProcess(Process):
         self._status: int | None = None
         self._ended = False
         self._interrupting = False
-        self._interrupted: set[int] = set()
+        self._interrupted: dict[int, bytes] = {}
         self.exited = -1
         child_stdin, self.stdin = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.stdin, False)
@@ -64,14 +65,16 @@ class LocalProcess(Process):
     def interrupt(self) -> None:
         # The shell first: once its command has died it would else start the next one. SIGCONT, because a
         # stopped process takes no other signal.
-        members = set(self._containment.running()) - self._interrupted
+        # A fork of the shell that has not become its program yet may swallow the signal: ask for the program.
+        running = {pid: procfs.program(pid) for pid in self._containment.running()}
+        members = [pid for pid, program in running.items() if self._interrupted.get(pid, b"") != program]
         if not self._interrupting:
             self._interrupting = True
             self._signal_shell(self._interrupt_signal)
             self._signal_shell(signal.SIGCONT)
         send(members, signal.SIGINT)
         send(members, signal.SIGCONT)
-        self._interrupted |= members
+        self._interrupted.update(running)
 
     def terminate(self) -> None:
         members = self._containment.running()

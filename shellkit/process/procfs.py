@@ -13,7 +13,17 @@ from termios import FIONREAD
 
 import attrs
 
-__all__ = ["Children", "Stat", "bytes_waiting", "has_environment", "is_reading", "processes", "stat", "workdir"]
+__all__ = [
+    "Children",
+    "Stat",
+    "bytes_waiting",
+    "has_environment",
+    "is_reading",
+    "processes",
+    "program",
+    "stat",
+    "workdir",
+]
 
 
 @attrs.frozen
@@ -99,6 +109,14 @@ def workdir(pid: int) -> bytes | None:
         return os.readlink(b"/proc/%d/cwd" % pid)
     except OSError:
         return None
+
+
+def program(pid: int) -> bytes:
+    """Return the path of the program that the process runs at this moment; something is returned even if it is gone."""
+    try:
+        return os.readlink(b"/proc/%d/exe" % pid)
+    except OSError:
+        return b"unknown"
 
 
 def bytes_waiting(fd: int) -> int:

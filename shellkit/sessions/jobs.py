@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 import attrs
@@ -100,6 +101,14 @@ class Job:
         """Kill all its processes."""
         if self.group is not None:
             self.group.kill()
+
+    def end_now(self) -> None:
+        """Kill all its processes and wait until the kernel has done so: a millisecond, rarely more."""
+        for _ in range(50):
+            self.kill()
+            if not self.alive():
+                return
+            time.sleep(0.001)
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         """Call back, in any thread, when it has ended; at once if it has."""

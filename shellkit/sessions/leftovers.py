@@ -37,7 +37,7 @@ def set_aside(
     turn.stderr.buffer.clear()
     turn.stdout.listener = turn.stderr.listener = None
     if job.pids and len(attendant.jobs()) >= MAX_JOBS:
-        job.kill()
+        job.end_now()
         outcome.notes.append(
             f"{MAX_JOBS} background jobs are running, which is the limit, so this one was stopped. "
             "End others first (kill PID), or wait for them."
