@@ -43,9 +43,16 @@ class KshDialect(TypesetDialect):
 
     def _state_commands(self, link: Link) -> list[bytes]:
         *commands, end = super()._state_commands(link)
-        each = b'__skn=$((__skn+1));\\__skh "function$__skn";\\typeset -f "${__skf%\\(\\)}"'
-        loop = b"__skn=0;\\typeset +f|while IFS= " + self._route(link) + b"read -r __skf;do " + each + b";done"
-        return [*commands, loop, end]
+        return [*commands, b"\\__skm", end]
+
+    def functions(self, link: Link) -> bytes:
+        if not link.keeps_state:
+            return super().functions(link)
+        # `function` gives it an IFS of its own. No pipeline: after an interrupted one, ksh93u+m hangs in the next,
+        # parent in recv(2) and child in pause(2), about every fourth time.
+        each = b'n=n+1;\\__skh "function$n";\\typeset -f "${f%\\(\\)}"'
+        loop = b"typeset IFS=$'\\n' f;typeset -i n=0;for f in $(\\typeset +f);do " + each + b";done"
+        return super().functions(link) + b"function __skm { " + loop + b"; }\n"
 
     def _sections(self, link: Link) -> list[tuple[bytes, bytes]]:
         return [(name, command) for name, command in super()._sections(link) if name != b"functions"]
