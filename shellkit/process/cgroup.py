@@ -83,7 +83,9 @@ class Cgroup:
         return True
 
     def pids(self) -> list[int]:
-        """Return the processes in it (subtree excluded)."""
+        """Return the processes in it (subtree excluded); none once it has been removed."""
+        if self._procs < 0:
+            return []
         try:
             data = os.pread(self._procs, 1 << 16, 0)
         except OSError as error:

@@ -159,7 +159,7 @@ class CgroupContainment(Containment):
         if shell not in self.shells:  # it has ended meanwhile
             return
         self._session.add(shell)
-        inside = set(self._session.pids())
+        inside = {pid for group in (self._session, *self._jobs) for pid in group.pids()}
         for pid in self._scan.running():
             if pid not in inside:
                 self._session.add(pid)

@@ -265,3 +265,19 @@ def test_no_child_becomes_a_zombie(either: BlockingExecutor, eventually: Eventua
         return found
 
     eventually(lambda: not zombies(), 2.0)
+
+
+@pytest.mark.requires("cgroup")
+def test_a_new_shell_takes_no_job_along(shell: BlockingExecutor, sleeps: Any) -> None:
+    """I1, I3: a shell that goes into the cgroup later (a restored one, a spare) leaves earlier jobs where they are."""
+    job = shell.run(f"sleep {sleeps()} & echo started").background[0]
+    shell.run("exit 3")
+    shell.run("true")
+    containment = shell.executor._session.containment  # type: ignore[union-attr]
+    pids = set(job.pids)
+    for pid in list(containment.shells):
+        containment.enter(pid)  # what the attendant does 50 ms after a shell's start
+    assert pids.isdisjoint(containment.running())
+    assert shell.run("echo next").background == ()
+    assert job.running
+    job.stop()

@@ -77,6 +77,17 @@ def test_a_user_who_traps_the_interrupt_is_killed_instead(
     assert shown(shell.run("echo $A")) == (0, "1\n", "")
 
 
+@shells("ksh93")
+def test_an_interrupted_pipeline_saves_the_state_every_time(kind: Kind, open_shell: Opens) -> None:
+    """F3: ksh93 hangs in a pipeline that follows an interrupted one, so printing the state must use none."""
+    shell = open_shell(shell=kind.name, grace=8.0)
+    for number in range(12):
+        result = shell.run(f"X={number}; sleep 100 | cat", timeout=0.05)
+        assert (result.exit_code, result.shell_state) == (124, "restored")
+        assert result.duration < 0.05 + 0.35 * 8.0
+        assert shown(shell.run("echo $X")) == (0, f"{number}\n", "")
+
+
 @shells("yash")
 def test_a_fifo_holds_until_the_last_rung_instead(kind: Kind, open_shell: Opens, tmp_path: Path) -> None:
     """F2: yash opens again after the signal, so it is killed within the grace period."""
