@@ -40,14 +40,15 @@ class Farewell(Exchange):
         self._begun = time.monotonic()
         self._look_at = self._begun + _FIRST_LOOK
         self.more = False
+        if self._containment is not None:
+            # Jobs have nothing to save for the shell's sake: they can go while it runs its EXIT trap. They are told
+            # first, for what the trap starts must not be.
+            shell = live.process.pid if live is not None else 0
+            send((pid for pid in self._containment.everything() if pid != shell), signal.SIGTERM)
         if live is not None:
             super().__init__(live, b"", None)
             live.poller.unregister(live.process.stdin)
             live.process.close_stdin()
-        if self._containment is not None:
-            # Jobs have nothing to save for the shell's sake: they can go while it runs its EXIT trap.
-            shell = live.process.pid if live is not None else 0
-            send((pid for pid in self._containment.everything() if pid != shell), signal.SIGTERM)
 
     @property
     def home(self) -> LiveShell | None:
