@@ -159,11 +159,17 @@ class CgroupContainment(Containment):
         if shell not in self.shells:  # it has ended meanwhile
             return
         self._session.add(shell)
-        inside = {pid for group in (self._session, *self._jobs) for pid in group.pids()}
-        for pid in self._scan.running():
-            if pid not in inside:
-                self._session.add(pid)
+        for pid in self._loose():
+            self._session.add(pid)
         self._outside.discard(shell)
+
+    def _inside(self) -> list[int]:
+        return [pid for group in (self._session, *self._jobs) for pid in group.pids()]
+
+    def _loose(self) -> list[int]:
+        """What belongs to the running command and is in none of the cgroups."""
+        inside = set(self._inside())
+        return [pid for pid in self._scan.running() if pid not in inside]
 
     def leave(self, shell: int) -> None:
         super().leave(shell)
@@ -178,7 +184,7 @@ class CgroupContainment(Containment):
 
     def running(self) -> list[int]:
         inside = [pid for pid in self._session.pids() if pid not in self.shells]
-        return list({*inside, *self._scan.running()}) if self._outside else inside
+        return [*inside, *self._loose()] if self._outside else inside
 
     def left_behind(self, shell: int, *, shell_alive: bool, likely: bool) -> bool:
         if shell in self._outside:
@@ -205,7 +211,7 @@ class CgroupContainment(Containment):
         return _CgroupJob(group)
 
     def everything(self) -> list[int]:
-        inside = [pid for group in (self._session, *self._jobs) if not group.removed for pid in group.pids()]
+        inside = self._inside()
         return list({*inside, *self._scan.everything()}) if self._needs_scan() else inside
 
     def kill_everything(self) -> None:

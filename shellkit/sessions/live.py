@@ -190,10 +190,6 @@ class LiveShell:
             self.poller.unregister(self.process.stdin)
             self.process.close_stdin()
 
-    def flushed(self) -> bool:
-        """Whether everything has been sent."""
-        return not self._unsent
-
     def receive(self) -> list[Event]:
         """Return the reports that have arrived on the control channel."""
         events: list[Event] = []
