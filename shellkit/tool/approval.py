@@ -64,7 +64,7 @@ class Approval:
 
     def __init__(self, mode: ApprovalMode, approver: Approver | None) -> None:
         self.mode: ApprovalMode = mode
-        self._approver = approver
+        self.approver = approver
         self._memory = ApprovalMemory()
         self._pending = PendingApprovals()
 
@@ -113,16 +113,16 @@ class Approval:
         return Leave(f"{by}, who edited it", decision.reason, decision.command)
 
     async def _ask(self, request: ApprovalRequest) -> tuple[Decision, str]:
-        if self._approver is None:
+        if self.approver is None:
             raise Refused(
                 f"Not run: it needs approval ({request.reason}), and nobody is there to give it. "
                 "Do it another way, or tell the user what you would run.",
                 "no approver",
                 request,
             )
-        by = f"approver {getattr(self._approver, '__name__', type(self._approver).__name__)}"
+        by = f"approver {getattr(self.approver, '__name__', type(self.approver).__name__)}"
         try:
-            return _checked(await self._approver(request)), by
+            return _checked(await self.approver(request)), by
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import attrs
@@ -15,8 +15,12 @@ from ..environment.base import ShellEnvironment
 from ..policy.approvals import ApprovalRequest
 from ..policy.confinement import Confinement
 from ..result import ShellResult
+from ..sessions.base import StreamName
 
-__all__ = ["Refused", "Runner", "ToolOutput"]
+__all__ = ["OnOutput", "Refused", "Runner", "ToolOutput"]
+
+#: Called with ("stdout" | "stderr", text) while a command runs.
+OnOutput = Callable[[StreamName, str], object]
 
 
 class Runner(Protocol):
@@ -43,7 +47,12 @@ class Runner(Protocol):
         """What is known of the shell without asking it."""
 
     async def run(
-        self, command: str, *, timeout: float | None = ..., workdir: str | os.PathLike[str] | None = ...
+        self,
+        command: str,
+        *,
+        timeout: float | None = ...,
+        workdir: str | os.PathLike[str] | None = ...,
+        on_output: OnOutput | None = ...,
     ) -> ShellResult:
         """Run one command."""
 

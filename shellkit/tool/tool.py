@@ -27,7 +27,7 @@ from ..sessions.turnstile import Turnstile
 from ..telemetry import tool_span
 from .approval import Answer, Approval, ApprovalMode, Leave
 from .approvers import Approver
-from .base import Refused, Runner, ToolOutput
+from .base import OnOutput, Refused, Runner, ToolOutput
 from .describe import ToolFacts, description
 from .schema import Arguments, InvalidArguments, parameters, parse
 
@@ -112,6 +112,11 @@ class ShellTool:
         return description(self._probe.known or self._runner.facts(), facts)
 
     @property
+    def approver(self) -> Approver | None:
+        """Who is asked; for a loop that shows what is asked and answers with `resume`."""
+        return self._approval.approver
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The strict JSON schema of the arguments."""
         return parameters()
@@ -122,12 +127,15 @@ class ShellTool:
 
     # -- calling ---------------------------------------------------------------------------------------
 
-    async def call(self, arguments: object, *, call_id: str | None = None) -> ToolOutput:
+    async def call(
+        self, arguments: object, *, call_id: str | None = None, on_output: OnOutput | None = None
+    ) -> ToolOutput:
         """Run what a model asked for, if it may run.
 
         Args:
             arguments: the model's arguments: a JSON object as text, or a mapping.
             call_id: the framework's id of the call, for the audit log and traces.
+            on_output: called with ("stdout" | "stderr", text) while the command runs, as in `Executor.run`.
 
         Returns:
             What to tell the model. Refusals, wrong arguments and a shell that cannot start come back as text.
@@ -135,7 +143,7 @@ class ShellTool:
         Raises:
             asyncio.CancelledError: the calling task was cancelled; nothing else.
         """
-        return await self._guard(arguments, call_id, None)
+        return await self._guard(arguments, call_id, on_output, None)
 
     async def approval_request(self, arguments: object) -> ApprovalRequest | None:
         """Return what a person must approve before `call` would run this; None if nobody is asked.
@@ -162,6 +170,7 @@ class ShellTool:
         arguments: object,
         *,
         call_id: str | None = None,
+        on_output: OnOutput | None = None,
     ) -> ToolOutput:
         """Run what was approved: exactly that, here, and once.
 
@@ -170,12 +179,15 @@ class ShellTool:
             decision: the answer; a `Decision`, its `to_dict()`, or a bool.
             arguments: the call's arguments, as they were given to `approval_request`.
             call_id: as in `call`.
+            on_output: as in `call`.
         """
-        return await self._guard(arguments, call_id, Answer(request, decision))
+        return await self._guard(arguments, call_id, on_output, Answer(request, decision))
 
     # -- the gate --------------------------------------------------------------------------------------
 
-    async def _pass(self, arguments: object, call_id: str | None, answer: Answer | None) -> ToolOutput:
+    async def _pass(
+        self, arguments: object, call_id: str | None, on_output: OnOutput | None, answer: Answer | None
+    ) -> ToolOutput:
         asked = self._placed(parse(arguments))
         judgement = self._judge(asked)
         leave = await self._approve(asked, judgement, answer)
@@ -184,19 +196,21 @@ class ShellTool:
         command, workdir, timeout = wanted.command, wanted.workdir, self._timeout(wanted.timeout)
         entry = self._record(command, workdir, call_id, decision="allowed", decided_by=leave.by, reason=leave.reason)
         try:
-            result = await self._runner.run(command, timeout=timeout, workdir=workdir)
+            result = await self._runner.run(command, timeout=timeout, workdir=workdir, on_output=on_output)
         except BaseException as error:
             self._record_outcome(entry, error)
             raise
         unrecorded = self._record_outcome(entry, result)
         return self._rendered(result, wanted, leave, unrecorded)
 
-    async def _guard(self, arguments: object, call_id: str | None, answer: Answer | None) -> ToolOutput:
+    async def _guard(
+        self, arguments: object, call_id: str | None, on_output: OnOutput | None, answer: Answer | None
+    ) -> ToolOutput:
         """Let calls through the gate one at a time, and turn whatever it raises into text (contract H4)."""
         with tool_span(self.name, call_id) as span:
             await self._turnstile.enter()
             try:
-                output = await self._pass(arguments, call_id, answer)
+                output = await self._pass(arguments, call_id, on_output, answer)
             except Refused as refused:
                 output = self._refusal(refused, call_id)
             except InvalidArguments as error:

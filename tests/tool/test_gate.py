@@ -308,3 +308,16 @@ def test_the_reason_shown_hides_nothing(bench: Any, person: Any) -> None:
     it.call("ls > 'a\x1b[2Kb'")
     assert "\x1b" not in approver.asked[0].reason + approver.asked[0].display
     assert "\\x1b[2K" in approver.asked[0].reason
+
+
+def test_live_output_comes_through_the_gate(bench: Any) -> None:
+    """C4 through the tool: `on_output` hears a command that may run, and nothing of one that was refused."""
+    tool = bench(approval="policy", policy=READ_ONLY).tool
+    heard: list[tuple[str, str]] = []
+
+    async def call() -> None:
+        for command in ("echo one; echo two >&2", "touch refused"):
+            await tool.call({"command": command}, on_output=lambda *chunk: heard.append(chunk))
+
+    asyncio.run(call())
+    assert sorted(heard) == [("stderr", "two\n"), ("stdout", "one\n")]
