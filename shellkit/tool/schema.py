@@ -80,13 +80,7 @@ def parse(arguments: object) -> Arguments:
     Raises:
         InvalidArguments: they are something else, or a field is missing, wrong or unknown.
     """
-    from pydantic import ValidationError
-
-    try:
-        given: Any = _model().model_validate(_mapping(arguments))
-    except ValidationError as error:
-        raise InvalidArguments(_explain(error)) from None
-    command, timeout, workdir = given.command, given.timeout, given.workdir
+    command, timeout, workdir = _values(_mapping(arguments))
     if timeout is not None and not 0 < timeout < math.inf:
         wrong = "positive" if timeout <= 0 else "finite"
         raise InvalidArguments(f"Not run: timeout must be a {wrong} number of seconds, or null for the default.")
@@ -97,6 +91,21 @@ def parse(arguments: object) -> Arguments:
     if workdir is not None and re.search("[\0\ud800-\udfff]", workdir):
         raise InvalidArguments("Not run: workdir contains a NUL or a lone surrogate, which no path can; remove it.")
     return Arguments(command=command, timeout=timeout, workdir=workdir or None)  # "" is how some models spell null
+
+
+def _values(given: Mapping[str, Any]) -> tuple[str, float | None, str | None]:
+    if given.keys() == _NAMES:
+        command, timeout, workdir = given["command"], given["timeout"], given["workdir"]
+        # What models send nearly always; pydantic reads the rest, and takes 25 us when the caches are cold.
+        if type(command) is str and command.isascii() and timeout is None and workdir is None:
+            return command, timeout, workdir
+    from pydantic import ValidationError
+
+    try:
+        read: Any = _model().model_validate(given)
+    except ValidationError as error:
+        raise InvalidArguments(_explain(error)) from None
+    return read.command, read.timeout, read.workdir
 
 
 def _mapping(arguments: object) -> Mapping[str, Any]:
@@ -121,6 +130,7 @@ _JSON_NAMES = {
     bool: "a boolean",
     type(None): "null",
 }
+_NAMES = frozenset({"command", "timeout", "workdir"})
 _NO_TIMEOUT = "must be a number of seconds, or null"
 
 
