@@ -19,7 +19,7 @@ from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, Shellki
 from ..policy.confinement import Confinement
 from ..protocol.command import encode_command
 from ..result import ShellResult
-from ..sessions.base import RunCall, Session, StreamName
+from ..sessions.base import OnTimeout, RunCall, Session, StreamName
 from ..sessions.drive import drive_async
 from ..sessions.streaming import stream_async
 from ..sessions.turnstile import Turnstile
@@ -139,6 +139,7 @@ class Executor(ABC):
         command: str,
         *,
         timeout: float | Unset | None = UNSET,
+        on_timeout: OnTimeout = "kill",
         workdir: str | os.PathLike[str] | None = None,
         env: Mapping[str, str | None] | None = None,
         input: str | bytes | None = None,  # noqa: A002  (the contract's name, as in `subprocess.run`)
@@ -151,6 +152,8 @@ class Executor(ABC):
             command: text for the shell, of any kind and up to 10 MB; CRLF line ends become LF.
             timeout: seconds after which the command is ended; None for no limit, left out for the default.
                 Time spent waiting for earlier commands does not count.
+            on_timeout: "kill" ends the command and what it started. "background" lets it run on, in the shell that it
+                has, as the result's background job; the next command gets a new shell with the state from before.
             workdir: directory for this command only.
             env: variables for this command only; None as a value unsets.
             input: what the command reads from its stdin (str as UTF-8); end-of-file at once without it.
@@ -171,7 +174,7 @@ class Executor(ABC):
             ExecutorClosed: the executor is, or was meanwhile, closed; `.result` holds partial output.
             ExecutorUnavailable: called in a forked child of the process that made the executor.
         """
-        call = self._make_call(command, timeout, workdir, env, input, merge_stderr)
+        call = self._make_call(command, timeout, workdir, env, input, merge_stderr, on_timeout)
         options.check_callback(on_output)
         if not self._turnstile.try_enter():
             await self._turnstile.enter()
@@ -236,6 +239,7 @@ class Executor(ABC):
         env: object,
         input: object,  # noqa: A002  (as in `run`)
         merge_stderr: bool,
+        on_timeout: object = "kill",
     ) -> RunCall:
         text = encode_command(command)
         directory = None
@@ -250,6 +254,7 @@ class Executor(ABC):
             command=str(command),
             text=text,
             timeout=options.check_timeout(timeout, self.timeout),
+            on_timeout=options.check_on_timeout(on_timeout),
             workdir=directory,
             env=options.check_env(env),
             input=options.check_input(input),
