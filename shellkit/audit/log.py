@@ -81,6 +81,7 @@ class AuditLog:
         session: str = "",
         call_id: str = "",
         workdir: str | None = None,
+        reader: str = "",
     ) -> AuditEntry:
         """Record a call before it runs, or that it does not; when this returns, the line is written.
 
@@ -94,6 +95,7 @@ class AuditLog:
             session: which conversation it belongs to.
             call_id: the model's id of the call.
             workdir: where it will run, if known.
+            reader: the running program that the text is typed into, if it is no command.
 
         Returns:
             What `after` needs. Nothing follows a call that was refused.
@@ -117,6 +119,8 @@ class AuditLog:
             "tool": tool,
             "workdir": workdir,
         }
+        if reader:
+            fields["reader"] = redact(reader) if self._redact else reader
         if self._redact:
             fields["reason"] = redact(reason)
             fields["command"] = shown = redact(command)
@@ -124,13 +128,14 @@ class AuditLog:
                 fields["command_sha256"] = _sha256(command)
         return self._append(fields)
 
-    def after(self, entry: AuditEntry, outcome: ShellResult | BaseException) -> AuditEntry:
+    def after(self, entry: AuditEntry, outcome: ShellResult | BaseException | None) -> AuditEntry:
         """Record what came of a command that `before` has recorded.
 
         Args:
             entry: what `before` returned.
             outcome: the result, of whose output the sizes and the SHA-256 (of what was kept, as UTF-8) are written;
-                or the exception that came instead, of which the type is written, and the result that it carries.
+                the exception that came instead, of which the type is written, and the result that it carries;
+                or None if there is nothing to tell.
 
         Raises:
             AuditError: the line could not be written; the command has run all the same.

@@ -16,6 +16,7 @@ import attrs
 from ..errors import CommandDenied
 from ..policy.approvals import ApprovalMemory, ApprovalRequest, Decision, PendingApprovals
 from ..policy.base import Judgement, Verdict
+from ..sessions.turnstile import Turnstile
 from .approvers import Approver
 from .base import Refused
 
@@ -67,6 +68,7 @@ class Approval:
         self.approver = approver
         self._memory = ApprovalMemory()
         self._pending = PendingApprovals()
+        self._turnstile = Turnstile()
 
     def needed(self, judgement: Judgement) -> bool:
         """Return whether a command with this judgement must be approved; what is denied is not asked about."""
@@ -91,11 +93,23 @@ class Approval:
             Refused: there is none.
         """
         if answer is not None:
-            decision, by = self._answered(request, answer), "approver (resumed)"
-        elif (recalled := self._memory.recall(request, judgement)) is not None:
-            return self._leave(request, recalled, f"memory ({recalled.scope})")
-        else:
-            decision, by = await self._ask(request)
+            return self._settle(request, judgement, self._answered(request, answer), "approver (resumed)")
+        if (leave := self._recall(request, judgement)) is not None:
+            return leave
+        # A person is asked one question at a time, and what they answer may settle the next one.
+        await self._turnstile.enter()
+        try:
+            if (leave := self._recall(request, judgement)) is not None:
+                return leave
+            return self._settle(request, judgement, *await self._ask(request))
+        finally:
+            self._turnstile.leave()
+
+    def _recall(self, request: ApprovalRequest, judgement: Judgement) -> Leave | None:
+        recalled = self._memory.recall(request, judgement)
+        return None if recalled is None else self._leave(request, recalled, f"memory ({recalled.scope})")
+
+    def _settle(self, request: ApprovalRequest, judgement: Judgement, decision: Decision, by: str) -> Leave:
         try:
             self._memory.remember(request, decision, judgement)
         except ValueError as error:  # a prefix that would not clear this command: good for once

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import attrs
 
@@ -17,7 +17,7 @@ from ..policy.confinement import Confinement
 from ..result import ShellResult
 from ..sessions.base import StreamName
 
-__all__ = ["OnOutput", "Refused", "Runner", "ToolOutput"]
+__all__ = ["OnOutput", "Refused", "Runner", "ToolOutput", "Wanted"]
 
 #: Called with ("stdout" | "stderr", text) while a command runs.
 OnOutput = Callable[[StreamName, str], object]
@@ -55,6 +55,27 @@ class Runner(Protocol):
         on_output: OnOutput | None = ...,
     ) -> ShellResult:
         """Run one command."""
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """What a call asks for, as far as the gate must know; each tool adds what it needs itself.
+
+    Attributes:
+        command: the text that is judged, approved and recorded.
+        workdir: the directory that it shall run in (absolute), or None.
+        reader: what reads the text, where that is a running program and not the shell.
+        granted: why nobody needs to be asked, or "" to go by the approval mode and the policy.
+    """
+
+    command: str
+    workdir: str | None = None
+    reader: str = ""
+    granted: str = ""
+
+    def edited(self, command: str) -> Self:
+        """Return the same with the text that a person approved instead."""
+        return attrs.evolve(self, command=command)
 
 
 class Refused(Exception):

@@ -17,6 +17,7 @@ import attrs
 
 from ..errors import InvalidCommand
 from ..protocol.command import encode_command
+from .base import Wanted
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -28,19 +29,15 @@ class InvalidArguments(Exception):
     """The model's arguments cannot be used; the message tells the model what the tool takes."""
 
 
-@attrs.frozen
-class Arguments:
+@attrs.frozen(kw_only=True)
+class Arguments(Wanted):
     """What a model asked for.
 
     Attributes:
-        command: the command.
         timeout: seconds, or None for the default.
-        workdir: directory for this command only, or None.
     """
 
-    command: str
     timeout: float | None = None
-    workdir: str | None = None
 
 
 @cache
@@ -99,7 +96,7 @@ def parse(arguments: object) -> Arguments:
         raise InvalidArguments(f"Not run: {error}.") from None
     if workdir is not None and re.search("[\0\ud800-\udfff]", workdir):
         raise InvalidArguments("Not run: workdir contains a NUL or a lone surrogate, which no path can; remove it.")
-    return Arguments(command, timeout, workdir or None)  # "" is how some models spell null
+    return Arguments(command=command, timeout=timeout, workdir=workdir or None)  # "" is how some models spell null
 
 
 def _mapping(arguments: object) -> Mapping[str, Any]:

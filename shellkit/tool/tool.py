@@ -1,7 +1,7 @@
-"""`ShellTool`: what a model gets of an executor, and the gate that every call goes through (contract H).
+"""`Tool`: what a model gets of an executor, and the gate that every call goes through (contract H); and `ShellTool`.
 
-The gate is `_pass`: validate -> policy -> approval -> confinement -> audit -> run -> audit -> render. Nothing else
-is in it. Whatever goes wrong on the way comes back as text that the model can act on; only cancellation is raised.
+The gate is `Tool._pass`: validate -> policy -> approval -> confinement -> audit -> run -> audit -> render. Nothing
+else is in it. Whatever goes wrong on the way comes back as text that the model can act on; only cancellation is raised.
 """
 
 from __future__ import annotations
@@ -9,121 +9,66 @@ from __future__ import annotations
 import logging
 import math
 import os
-import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from ..audit import AuditEntry, AuditLog
+from ..audit import AuditLog
 from ..environment.base import ShellEnvironment
 from ..environment.probe import EnvironmentProbe
 from ..errors import ExecutorClosed, ShellkitError
 from ..policy.approvals import ApprovalRequest, Decision, displayed
-from ..policy.base import Judgement, Policy, Verdict
-from ..policy.rules import RulePolicy
+from ..policy.base import Policy
 from ..result import ShellResult
 from ..sessions.turnstile import Turnstile
 from ..telemetry import tool_span
-from .approval import Answer, Approval, ApprovalMode, Leave
+from .approval import Answer, ApprovalMode
 from .approvers import Approver
-from .base import OnOutput, Refused, Runner, ToolOutput
+from .base import OnOutput, Refused, Runner, ToolOutput, Wanted
 from .describe import ToolFacts, description
+from .gate import SHOWN, Gate
 from .schema import Arguments, InvalidArguments, parameters, parse
 
-__all__ = ["ApprovalMode", "ShellTool"]
+__all__ = ["ApprovalMode", "ShellTool", "Tool"]
 
 _log = logging.getLogger("shellkit")
 
-_SHOWN = 1000  # characters of a reason: a command of 1 MB has as long a list of reasons
+Asked = TypeVar("Asked", bound=Wanted)
+Result = TypeVar("Result")
 
 
-class ShellTool:
-    """A shell as a tool for a model. Made by `Executor.as_tool`.
+class Tool(ABC, Generic[Asked, Result]):
+    """One tool of a model. What frameworks show and call is the same for all; a subclass says what it does.
 
     Args:
-        runner: the executor.
         name: what the model calls it.
-        description: replaces the generated one.
-        approval: "always" asks before every command; "policy" lets the policy decide; "never" asks nobody.
-        approver: who is asked. Without one, what needs approval is refused.
-        policy: rules over the parsed command. Its DENY holds in every mode.
-        acknowledge_unsafe: needed for approval="never" where nothing isolates.
-        audit: a log that gets a line before and after every command, or the path of one.
-        max_timeout: the most seconds that a model may ask for.
-
-    Raises:
-        ValueError: the combination is unsafe or impossible; the message names the remedy.
+        gate: shared by all tools of a conversation.
+        line: lets the calls through one at a time; without one they do not wait for each other.
     """
 
-    def __init__(
-        self,
-        runner: Runner,
-        *,
-        name: str = "run_shell",
-        description: str | None = None,
-        approval: ApprovalMode = "always",
-        approver: Approver | None = None,
-        policy: Policy | None = None,
-        acknowledge_unsafe: bool = False,
-        audit: AuditLog | str | os.PathLike[str] | None = None,
-        max_timeout: float = 600.0,
-    ) -> None:
-        if approval not in get_args(ApprovalMode):
-            raise ValueError(f"approval must be 'always', 'policy' or 'never', not {approval!r}")
-        if approval == "never" and runner.isolation == "none" and acknowledge_unsafe is not True:
-            raise ValueError(
-                "approval='never' lets a model do whatever this user may do, and this executor isolates nothing; pass "
-                "acknowledge_unsafe=True if that is what you want, or give a policy and approval='policy'"
-            )
-        if approval == "policy" and policy is None:
-            raise ValueError("approval='policy' needs policy=..., for example shellkit.policy.READ_ONLY")
-        if isinstance(max_timeout, bool) or not isinstance(max_timeout, (int, float)) or not 0 < max_timeout < math.inf:
-            raise ValueError(f"max_timeout must be a positive, finite number of seconds, not {max_timeout!r}")
+    def __init__(self, name: str, gate: Gate, line: Turnstile | None = None) -> None:
         self.name = name
-        self.approval: ApprovalMode = approval
-        self.max_timeout = float(max_timeout)
-        self._runner = runner
-        self._description = description
-        self._approval = Approval(approval, approver)
-        self._has_policy = policy is not None
-        self._policy: Policy = policy if policy is not None else RulePolicy(rules=())
-        self._audit = audit if audit is None or isinstance(audit, AuditLog) else AuditLog(audit)
-        self._session = secrets.token_hex(8)
-        # One call at the gate at a time: what is approved for a directory runs before another call leaves it.
-        self._turnstile = Turnstile()
-        facts = runner.facts()
-        self._probe = EnvironmentProbe(runner, facts.family, mode=facts.mode, confinement=facts.confinement)
+        self.gate = gate
+        self._line = line
 
     # -- what a framework shows to the model -----------------------------------------------------------
 
     @property
+    @abstractmethod
     def description(self) -> str:
-        """What the tool tells the model about itself; more exact once `probe` has asked the shell."""
-        if self._description is not None:
-            return self._description
-        facts = ToolFacts(
-            timeout=self._timeout(None),
-            max_timeout=self.max_timeout,
-            max_output_bytes=self._runner.max_output_bytes,
-            approval=self.approval,
-            isolated=self._runner.isolation != "none",
-        )
-        return description(self._probe.known or self._runner.facts(), facts)
+        """What the tool tells the model about itself."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The strict JSON schema of the arguments."""
 
     @property
     def approver(self) -> Approver | None:
         """Who is asked; for a loop that shows what is asked and answers with `resume`."""
-        return self._approval.approver
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The strict JSON schema of the arguments."""
-        return parameters()
-
-    async def probe(self) -> ShellEnvironment:
-        """Ask the shell what it is, once; the description is made from the answer."""
-        return await self._probe.get()
+        return self.gate.approval.approver
 
     # -- calling ---------------------------------------------------------------------------------------
 
@@ -153,10 +98,12 @@ class ShellTool:
         A call that would be refused anyway needs no approval either: `call` says why.
         """
         try:
-            wanted = self._placed(parse(arguments))
-            judgement = self._judge(wanted)
-            request = self._request(wanted, judgement)
-            return request if self._approval.wait_for(request, judgement) else None
+            wanted = self._validate(arguments)
+            judgement = self.gate.judge(wanted)
+            if not self.gate.asks(wanted, judgement):
+                return None
+            request = self.gate.request(wanted, judgement)
+            return request if self.gate.approval.wait_for(request, judgement) else None
         except (InvalidArguments, Refused):
             return None
         except Exception:  # noqa: BLE001  (`call` meets the same error, refuses, and tells the model)
@@ -188,31 +135,39 @@ class ShellTool:
     async def _pass(
         self, arguments: object, call_id: str | None, on_output: OnOutput | None, answer: Answer | None
     ) -> ToolOutput:
-        asked = self._placed(parse(arguments))
-        judgement = self._judge(asked)
-        leave = await self._approve(asked, judgement, answer)
-        wanted = self._edited(asked, leave)
-        self._confine(wanted, judgement)
-        command, workdir, timeout = wanted.command, wanted.workdir, self._timeout(wanted.timeout)
-        entry = self._record(command, workdir, call_id, decision="allowed", decided_by=leave.by, reason=leave.reason)
+        gate = self.gate
+        asked = self._validate(arguments)
+        judgement = gate.judge(asked)
+        leave = await gate.approve(asked, judgement, answer)
+        wanted = asked
+        if leave.command is not None:  # a person may approve what the policy asks about, not what it denies
+            wanted = asked.edited(leave.command)
+            gate.judge(wanted)
+        gate.confine(wanted, judgement)
+        entry = gate.record(self.name, wanted, call_id, leave)
         try:
-            result = await self._runner.run(command, timeout=timeout, workdir=workdir, on_output=on_output)
+            result = await self._run(wanted, on_output)
         except BaseException as error:
-            self._record_outcome(entry, error)
+            gate.record_outcome(entry, error)
             raise
-        unrecorded = self._record_outcome(entry, result)
-        return self._rendered(result, wanted, leave, unrecorded)
+        unrecorded = gate.record_outcome(entry, result)
+        notes = [unrecorded] if unrecorded else []
+        if leave.command is not None:
+            notes.append(f"Whoever approved it changed the command; this ran: {displayed(wanted.command, SHOWN)}")
+        return self._render(result, wanted, notes)
 
     async def _guard(
         self, arguments: object, call_id: str | None, on_output: OnOutput | None, answer: Answer | None
     ) -> ToolOutput:
-        """Let calls through the gate one at a time, and turn whatever it raises into text (contract H4)."""
+        """Let calls through the gate in their order, and turn whatever it raises into text (contract H4)."""
         with tool_span(self.name, call_id) as span:
-            await self._turnstile.enter()
+            if self._line is not None:
+                await self._line.enter()
             try:
                 output = await self._pass(arguments, call_id, on_output, answer)
             except Refused as refused:
-                output = self._refusal(refused, call_id)
+                self.gate.record_refusal(self.name, refused, call_id)
+                output = ToolOutput(text=str(refused), is_error=True)
             except InvalidArguments as error:
                 output = ToolOutput(text=str(error), is_error=True)
             except ExecutorClosed as error:
@@ -226,122 +181,117 @@ class ShellTool:
                 _log.exception("the shell tool failed")
                 output = ToolOutput(text=f"The shell tool failed: {type(error).__name__}: {error}", is_error=True)
             finally:
-                self._turnstile.leave()
+                if self._line is not None:
+                    self._line.leave()
             span.record(output.result, is_error=output.is_error)
             return output
 
-    # -- its steps -------------------------------------------------------------------------------------
+    # -- what a tool does, called by the gate only -----------------------------------------------------
 
-    def _placed(self, wanted: Arguments) -> Arguments:
-        """Make the directory absolute, as the executor would: what is judged and shown is what is used."""
-        if wanted.workdir is None:
-            return wanted
-        root = os.fsdecode(self._runner.confinement.root)
-        path = os.path.normpath(os.path.join(root, os.path.expanduser(wanted.workdir)))
-        return attrs.evolve(wanted, workdir=path)
+    @abstractmethod
+    def _validate(self, arguments: object) -> Asked:
+        """Return what a model asks for, with everything in it that decides what would run.
 
-    def _judge(self, wanted: Arguments) -> Judgement:
-        judgement = self._policy.judge(wanted.command, dialect=self._runner.family)
-        if judgement.verdict is Verdict.DENY:
-            denied = [finding for finding in judgement.findings if finding.verdict is Verdict.DENY]
-            because = "; ".join(f"`{each.segment.text[:200]}`: {each.reason or each.rule}" for each in denied[:5])
-            raise Refused(
-                f"Not run: the policy denies it. {displayed(because, _SHOWN)}",
-                _rules("policy", judgement),
-                self._request(wanted, judgement),
-            )
-        return judgement
+        Raises:
+            InvalidArguments: it cannot be meant.
+        """
 
-    def _request(self, wanted: Arguments, judgement: Judgement) -> ApprovalRequest:
-        reasons = "; ".join(judgement.reasons[:5]) if self._has_policy and self.approval == "policy" else ""
-        return ApprovalRequest.of(
-            secrets.token_hex(16),
-            wanted.command,
-            judgement,
-            dialect=self._runner.family,
-            workdir=wanted.workdir or self._runner.workdir,
-            shell=self._runner.family,
-            isolation=self._runner.isolation,
-            reason=displayed(reasons, _SHOWN) if reasons else "every command is approved by a person",
+    @abstractmethod
+    async def _run(self, wanted: Asked, on_output: OnOutput | None) -> Result:
+        """Do it."""
+
+    @abstractmethod
+    def _render(self, result: Result, wanted: Asked, notes: list[str]) -> ToolOutput:
+        """Return what to tell the model, the notes included."""
+
+
+class ShellTool(Tool[Arguments, ShellResult]):
+    """A shell as a tool for a model. Made by `Executor.as_tool`.
+
+    Args:
+        runner: the executor.
+        name: what the model calls it.
+        description: replaces the generated one.
+        approval: "always" asks before every command; "policy" lets the policy decide; "never" asks nobody.
+        approver: who is asked. Without one, what needs approval is refused.
+        policy: rules over the parsed command. Its DENY holds in every mode.
+        acknowledge_unsafe: needed for approval="never" where nothing isolates.
+        audit: a log that gets a line before and after every command, or the path of one.
+        max_timeout: the most seconds that a model may ask for.
+
+    Raises:
+        ValueError: the combination is unsafe or impossible; the message names the remedy.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        name: str = "run_shell",
+        description: str | None = None,
+        approval: ApprovalMode = "always",
+        approver: Approver | None = None,
+        policy: Policy | None = None,
+        acknowledge_unsafe: bool = False,
+        audit: AuditLog | str | os.PathLike[str] | None = None,
+        max_timeout: float = 600.0,
+    ) -> None:
+        gate = Gate(
+            runner,
+            approval=approval,
+            approver=approver,
+            policy=policy,
+            acknowledge_unsafe=acknowledge_unsafe,
+            audit=audit,
+        )
+        if isinstance(max_timeout, bool) or not isinstance(max_timeout, (int, float)) or not 0 < max_timeout < math.inf:
+            raise ValueError(f"max_timeout must be a positive, finite number of seconds, not {max_timeout!r}")
+        # One call at a time: what is approved for a directory runs before another call leaves it.
+        super().__init__(name, gate, Turnstile())
+        self.approval: ApprovalMode = approval
+        self.max_timeout = float(max_timeout)
+        self._runner = runner
+        self._description = description
+        facts = runner.facts()
+        self._probe = EnvironmentProbe(runner, facts.family, mode=facts.mode, confinement=facts.confinement)
+
+    @property
+    def description(self) -> str:
+        """What the tool tells the model about itself; more exact once `probe` has asked the shell."""
+        if self._description is not None:
+            return self._description
+        facts = ToolFacts(
+            timeout=self._timeout(None),
+            max_timeout=self.max_timeout,
+            max_output_bytes=self._runner.max_output_bytes,
+            approval=self.approval,
+            isolated=self._runner.isolation != "none",
+        )
+        return description(self._probe.known or self._runner.facts(), facts)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return parameters()
+
+    async def probe(self) -> ShellEnvironment:
+        """Ask the shell what it is, once; the description is made from the answer."""
+        return await self._probe.get()
+
+    def _validate(self, arguments: object) -> Arguments:
+        return self.gate.placed(parse(arguments))
+
+    async def _run(self, wanted: Arguments, on_output: OnOutput | None) -> ShellResult:
+        return await self._runner.run(
+            wanted.command, timeout=self._timeout(wanted.timeout), workdir=wanted.workdir, on_output=on_output
         )
 
-    async def _approve(self, wanted: Arguments, judgement: Judgement, answer: Answer | None) -> Leave:
-        if answer is None and not self._approval.needed(judgement):
-            return Leave(_rules("policy", judgement) if self._has_policy else "approval=never")
-        return await self._approval.decide(self._request(wanted, judgement), judgement, answer)
-
-    def _edited(self, asked: Arguments, leave: Leave) -> Arguments:
-        """Return what may run. A person may approve what the policy asks about, not what it denies."""
-        if leave.command is None:
-            return asked
-        edited = attrs.evolve(asked, command=leave.command)
-        self._judge(edited)
-        return edited
-
-    def _confine(self, wanted: Arguments, judgement: Judgement) -> None:
-        confinement = self._runner.confinement
-        if wanted.workdir is not None and not confinement.admits(os.fsencode(wanted.workdir)):
-            raise Refused(
-                f"Not run: workdir {displayed(wanted.workdir, 200)} is outside {os.fsdecode(confinement.root)}; "
-                "name a directory inside, or null.",
-                "confinement",
-                self._request(wanted, judgement),
-            )
-
-    def _timeout(self, wanted: float | None) -> float:
-        seconds = self._runner.timeout if wanted is None else wanted
-        return self.max_timeout if seconds is None else min(seconds, self.max_timeout)
-
-    def _rendered(self, result: ShellResult, wanted: Arguments, leave: Leave, unrecorded: str) -> ToolOutput:
-        notes = [unrecorded] if unrecorded else []
-        if leave.command is not None:
-            notes.append(f"Whoever approved it changed the command; this ran: {displayed(leave.command, _SHOWN)}")
+    def _render(self, result: ShellResult, wanted: Arguments, notes: list[str]) -> ToolOutput:
         if wanted.timeout is not None and wanted.timeout > self.max_timeout:
             notes.append(f"The time-out was reduced from {wanted.timeout:g} s to the most, {self.max_timeout:g} s.")
         if notes:
             result = attrs.evolve(result, notes=(*result.notes, *notes))
         return ToolOutput(text=result.for_model(), result=result)
 
-    # -- audit -----------------------------------------------------------------------------------------
-
-    def _record(self, command: str, workdir: str | None, call_id: str | None, **decision: Any) -> AuditEntry | None:
-        if self._audit is None:
-            return None
-        return self._audit.before(
-            command,
-            tool=self.name,
-            executor=type(self._runner).__name__,
-            session=self._session,
-            call_id=call_id or "",
-            workdir=workdir or self._runner.workdir,
-            **decision,
-        )
-
-    def _record_outcome(self, entry: AuditEntry | None, outcome: ShellResult | BaseException) -> str:
-        """Record what came of a command, and return what the model must be told if that failed.
-
-        The command has run: raising would hide what it did, or turn a cancellation into something else.
-        """
-        try:
-            if self._audit is not None and entry is not None:
-                self._audit.after(entry, outcome)
-        except Exception as error:  # noqa: BLE001  (see above)
-            _log.exception("the outcome of a command is not in the audit log")
-            return f"What came of the command could not be recorded, so no other will run; tell the user: {error}"
-        return ""
-
-    def _refusal(self, refused: Refused, call_id: str | None) -> ToolOutput:
-        text, request = str(refused), refused.request
-        try:
-            self._record(
-                request.command, request.workdir, call_id, decision="refused", decided_by=refused.by, reason=text
-            )
-        except Exception:  # noqa: BLE001  (nothing runs, and the model must learn why)
-            _log.exception("a refusal is not in the audit log")
-        return ToolOutput(text=text, is_error=True)
-
-
-def _rules(by: str, judgement: Judgement) -> str:
-    """Return who decided: the policy, by its rules that share the verdict."""
-    rules = dict.fromkeys(f.rule for f in judgement.findings if f.verdict is judgement.verdict and f.rule)
-    return f"{by}: {', '.join(list(rules)[:5])}" if rules else by
+    def _timeout(self, wanted: float | None) -> float:
+        seconds = self._runner.timeout if wanted is None else wanted
+        return self.max_timeout if seconds is None else min(seconds, self.max_timeout)
