@@ -196,7 +196,13 @@ class Broker:
         _log.info("sub-agent %d started: %s", agent.number, displayed(task, 200))
         try:
             await request.start(200, "application/json")
-            told = {"id": agent.id, "number": agent.number, "depth": agent.depth, "terms": terms.to_dict()}
+            told = {
+                "id": agent.id,
+                "number": agent.number,
+                "depth": agent.depth,
+                "may_delegate": agent.depth < self._max_depth,
+                "terms": terms.to_dict(),
+            }
             await request.send(json.dumps(told).encode() + b"\n")
             await asyncio.get_running_loop().create_future()  # until the sub-agent goes away
         finally:

@@ -37,6 +37,7 @@ class Parent:
         terms: what it works under.
         number: which of the tree's sub-agents it is, counted from 1.
         depth: how deep it is in the tree; a sub-agent of the first agent has 1.
+        may_delegate: whether it may start sub-agents itself.
         client: reaches the model.
         invitation: what its own shell needs.
     """
@@ -44,6 +45,7 @@ class Parent:
     terms: Terms
     number: int
     depth: int
+    may_delegate: bool
     client: AsyncOpenAI
     invitation: Invitation
 
@@ -81,7 +83,7 @@ class Parent:
             if response.status_code != 200:
                 raise AgentRefused(told["error"]["message"])
             self.terms = Terms(**told["terms"])
-            self.number, self.depth = told["number"], told["depth"]
+            self.number, self.depth, self.may_delegate = told["number"], told["depth"], told["may_delegate"]
             self.invitation = Invitation(self._came_with.socket, told["id"])
             # The parent's client has retried already.
             self.client = AsyncOpenAI(

@@ -1,4 +1,4 @@
-"""What a sub-agent works under: the terms of the agent that started it, or stricter ones. Pure values.
+"""What a sub-agent works under: the terms of the agent that started it, or stricter ones.
 
 The broker keeps the terms of every agent of the tree and lends them on; `parent` reads them in the sub-agent's
 process; the command line turns them into an executor and a tool.
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import attrs
 
 from ..errors import ShellkitError
-from ..policy.confinement import ConfinementMode
+from ..policy.confinement import Confinement, ConfinementMode
 
 __all__ = ["AgentRefused", "Approve", "Invitation", "Terms"]
 
@@ -40,9 +40,9 @@ class Terms:
         policy: the text of the policy file, as it was when the first agent started; None for none of its own.
         audit: absolute path of the audit log, or None.
         log: absolute path of the file that the agents log to, or None.
-        workdir: where the shell of the first agent started.
-        confinement: whether commands may leave it.
-        environment: what that shell got, for a sub-agent that starts afresh.
+        workdir: absolute path of where its shell starts.
+        confinement: whether commands may leave that.
+        environment: what the shell of the first agent got, for a sub-agent that starts afresh.
         max_turns: how often the model is asked in one task.
         max_tokens: how many tokens one agent may use; None for any number.
     """
@@ -68,6 +68,8 @@ class Terms:
         policy: str | None = None,
         audit: str | None = None,
         log: str | None = None,
+        workdir: str | None = None,
+        confinement: ConfinementMode | None = None,
         max_turns: int | None = None,
         max_tokens: int | None = None,
     ) -> Terms:
@@ -85,6 +87,11 @@ class Terms:
             raise AgentRefused("a sub-agent works under the policy of its parent; leave --policy out")
         if audit is not None and self.audit is not None and audit != self.audit:
             raise AgentRefused("a sub-agent's commands are recorded where its parent's are; leave --audit out")
+        if confinement == "off" and self.confinement != "off":
+            raise AgentRefused("a sub-agent is confined as its parent is; leave --confinement off out")
+        own = Confinement(self.confinement, os.fsencode(self.workdir), os.path.realpath)
+        if workdir is not None and not own.admits(os.fsencode(workdir)):
+            raise AgentRefused(f"a sub-agent works below {self.workdir}, as its parent does; go there first")
         return attrs.evolve(
             self,
             model=model or self.model,
@@ -93,6 +100,8 @@ class Terms:
             policy=policy or self.policy,
             audit=audit or self.audit,
             log=log or self.log,
+            workdir=workdir or self.workdir,
+            confinement=confinement or self.confinement,
             max_turns=max_turns or self.max_turns,
             max_tokens=min(filter(None, (max_tokens, self.max_tokens)), default=None),
         )

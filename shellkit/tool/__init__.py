@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .approvers import AllowAll, Approver, Callback, DenyAll, InTurn, TimeLimit
+from .approvers import AllowAll, Approver, Callback, DenyAll, TimeLimit
 from .base import Runner, ToolOutput
 from .tool import ShellTool
 
-__all__ = ["AllowAll", "Approver", "Callback", "DenyAll", "InTurn", "Runner", "ShellTool", "TimeLimit", "ToolOutput"]
+__all__ = ["AllowAll", "Approver", "Callback", "DenyAll", "Runner", "ShellTool", "TimeLimit", "ToolOutput"]

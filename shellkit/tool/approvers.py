@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from ..policy.approvals import ApprovalRequest, Decision
-from ..sessions.turnstile import Turnstile
 
-__all__ = ["AllowAll", "Approver", "Callback", "DenyAll", "InTurn", "TimeLimit"]
+__all__ = ["AllowAll", "Approver", "Callback", "DenyAll", "TimeLimit"]
 
 
 class Approver(Protocol):
@@ -106,25 +105,3 @@ class TimeLimit:
                 return await self._approver(request)
         except TimeoutError:
             return Decision(approved=False, reason=f"nobody answered within {self._seconds:g} s")
-
-
-class InTurn:
-    """Asks another approver one thing at a time: two questions on one screen are none.
-
-    For an approver that several tools share; the questions of one tool come one by one anyway.
-
-    Args:
-        approver: who is asked.
-    """
-
-    def __init__(self, approver: Approver) -> None:
-        self._approver = approver
-        self._turnstile = Turnstile()
-
-    async def __call__(self, request: ApprovalRequest) -> Decision:
-        """Wait for the questions that came before, then ask."""
-        await self._turnstile.enter()
-        try:
-            return await self._approver(request)
-        finally:
-            self._turnstile.leave()

@@ -59,7 +59,7 @@ def test_a_sub_agent_reaches_the_model_without_the_key() -> None:
 
     async def body(broker: Broker) -> None:
         async with Parent(broker.invitation, "count") as parent:
-            assert (parent.terms, parent.number, parent.depth) == (TERMS, 1, 1)
+            assert (parent.terms, parent.number, parent.depth, parent.may_delegate) == (TERMS, 1, 1, True)
             response = await parent.client.responses.create(model="m", input="hello")
             assert response.output_text == "one"
             completion = await parent.client.chat.completions.create(
@@ -149,7 +149,7 @@ def test_depth_is_bounded() -> None:
 
     async def body(broker: Broker) -> None:
         async with Parent(broker.invitation, "t") as child, Parent(child.invitation, "t") as grandchild:
-            assert grandchild.depth == 2
+            assert (grandchild.depth, grandchild.may_delegate) == (2, False)
             with pytest.raises(AgentRefused, match="2 deep, and this would be one deeper; do the task yourself"):
                 await Parent(grandchild.invitation, "t").__aenter__()
 

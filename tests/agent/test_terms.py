@@ -32,6 +32,9 @@ def terms(**chosen: Any) -> Terms:
         ({"max_tokens": 100}, {"max_tokens": 500}, {"max_tokens": 100}),
         ({"max_tokens": 100}, {"max_tokens": 50, "max_turns": 3}, {"max_tokens": 50, "max_turns": 3}),
         ({}, {"max_tokens": 50}, {"max_tokens": 50}),
+        ({}, {"workdir": "/elsewhere"}, {"workdir": "/elsewhere"}),
+        ({}, {"confinement": "root"}, {"confinement": "root"}),
+        ({"confinement": "root"}, {"workdir": "/w/sub"}, {"confinement": "root", "workdir": "/w/sub"}),
     ],
 )
 def test_what_is_lent(parent: dict[str, Any], asked: dict[str, Any], lent: dict[str, Any]) -> None:
@@ -48,6 +51,9 @@ def test_what_is_lent(parent: dict[str, Any], asked: dict[str, Any], lent: dict[
         ({"approve": "policy"}, {"policy": "p"}, "leave --policy out"),
         ({"approve": "never", "policy": "p"}, {"policy": "q"}, "leave --policy out"),
         ({"audit": "/a"}, {"audit": "/b"}, "leave --audit out"),
+        ({"confinement": "root"}, {"confinement": "off"}, "leave --confinement off out"),
+        ({"confinement": "root"}, {"workdir": "/elsewhere"}, "works below /w"),
+        ({"confinement": "anchor"}, {"workdir": "/w/../x"}, "works below /w"),
     ],
 )
 def test_what_is_laxer_is_refused(parent: dict[str, Any], asked: dict[str, Any], remedy: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shellkit.policy import ApprovalRequest, Decision
-from shellkit.tool import AllowAll, Callback, DenyAll, InTurn, TimeLimit
+from shellkit.tool import AllowAll, Callback, DenyAll, TimeLimit
 
 
 async def _raises(request: ApprovalRequest) -> Decision:
@@ -138,26 +138,3 @@ def test_a_time_limit_is_positive(seconds: float) -> None:
     """H4: a limit that could not be meant is an error where it is set."""
     with pytest.raises(ValueError, match="positive"):
         TimeLimit(DenyAll(), seconds)
-
-
-def test_questions_come_one_at_a_time() -> None:
-    """H3: tools that share an approver ask in order of arrival, and one that fails does not hold up the next."""
-    asked: list[str] = []
-
-    async def ask(request: ApprovalRequest) -> Decision:
-        asked.append(request.command)
-        await asyncio.sleep(0)
-        asked.append(f"{request.command} answered")
-        if request.command == "a":
-            raise ConnectionError
-        return Decision(approved=True)
-
-    async def main() -> list[Any]:
-        approver = InTurn(ask)
-        requests = [ApprovalRequest.of(command, command) for command in "abc"]
-        return await asyncio.gather(*map(approver, requests), return_exceptions=True)
-
-    failed, *approved = asyncio.run(main())
-    assert isinstance(failed, ConnectionError)
-    assert [decision.approved for decision in approved] == [True, True]
-    assert asked == ["a", "a answered", "b", "b answered", "c", "c answered"]
