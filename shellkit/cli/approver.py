@@ -6,6 +6,7 @@ gate's part. They never run anything, and they never read an answer from anythin
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ..policy.approvals import ApprovalRequest, Decision, displayed
@@ -36,13 +37,21 @@ class ConsoleApprover:
     Args:
         stdin_taken: stdin is where the commands come from, so its not being a terminal says nothing: ask at the
             controlling terminal. Else who redirects stdin says that nobody is there.
+
+    Attributes:
+        free: held while a question stands on the terminal; whoever else uses that holds it meanwhile.
     """
 
     def __init__(self, *, stdin_taken: bool = False) -> None:
         self._stdin_taken = stdin_taken
+        self.free = asyncio.Lock()
 
     async def __call__(self, request: ApprovalRequest) -> Decision:
-        """Ask."""
+        """Ask, once the questions of others are answered."""
+        async with self.free:
+            return await self._ask_at_terminal(request)
+
+    async def _ask_at_terminal(self, request: ApprovalRequest) -> Decision:
         try:
             terminal = Terminal.open(controlling=self._stdin_taken)
         except OSError:
