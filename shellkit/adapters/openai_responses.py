@@ -35,7 +35,7 @@ class MalformedCall(Exception):
 
 async def answer(
     tool: ShellTool, item: object, *, pass_gate: PassGate | None = None, on_output: OnOutput | None = None
-) -> dict[str, Any]:
+) -> Any:
     """Run what a call asks for, if it may run, and return what to send back.
 
     Commands of one call run in order, in the tool's session, each with the call's time-out; one that times out or is
@@ -48,7 +48,8 @@ async def answer(
         on_output: as in `ShellTool.call`; not used with `pass_gate`.
 
     Returns:
-        An input item of the Responses API, or a `tool` message of Chat Completions.
+        An input item of the Responses API, or a `tool` message of Chat Completions: a dict, typed so that either
+        client takes it.
 
     Raises:
         ValueError: nothing can be sent back: the call has no id, runs at OpenAI, or is none at all.

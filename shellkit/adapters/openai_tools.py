@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, overload
 
 import attrs
 
 from ..tool import ShellTool
 
 if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionFunctionToolParam
+    from openai.types.responses import FunctionShellToolParam, FunctionToolParam
     from openai.types.responses.skill_reference_param import SkillReferenceParam
+    from openai.types.responses.tool_param import LocalShell
 
 __all__ = [
     "Container",
@@ -29,14 +32,20 @@ __all__ = [
 MemoryLimit = Literal["1g", "4g", "16g", "64g"]
 
 
+def _texts(given: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise TypeError(f"must be a list of texts, not one text: [{given!r}]")
+    return tuple(given)
+
+
 @attrs.frozen
 class DomainSecret:
-    """A secret that a container may send to one domain; its commands see a placeholder.
+    """A secret that OpenAI puts into a container's requests to one domain.
 
     Attributes:
-        domain: where it may go.
-        name: of the variable that holds the placeholder.
-        value: the secret.
+        domain: where it may go; one of the allowed ones.
+        name: by which it is injected.
+        value: the secret itself, which no `repr` shows.
     """
 
     domain: str
@@ -53,8 +62,8 @@ class NetworkPolicy:
         secrets: for these domains.
     """
 
-    allowed_domains: Sequence[str] = attrs.field(default=(), converter=tuple)
-    secrets: Sequence[DomainSecret] = attrs.field(default=(), converter=tuple)
+    allowed_domains: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    secrets: Sequence[DomainSecret] = ()
 
     def __attrs_post_init__(self) -> None:
         if astray := [secret.domain for secret in self.secrets if secret.domain not in self.allowed_domains]:
@@ -85,8 +94,8 @@ class Container:
         default=None, validator=attrs.validators.in_((None, *get_args(MemoryLimit)))
     )
     network: NetworkPolicy | None = None
-    file_ids: Sequence[str] = attrs.field(default=(), converter=tuple)
-    skills: Sequence[SkillReferenceParam] = attrs.field(default=(), converter=tuple)
+    file_ids: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    skills: Sequence[SkillReferenceParam] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters that `client.containers.create` and the tool's `container_auto` have in common."""
@@ -99,17 +108,17 @@ class Container:
         return {name: value for name, value in given.items() if value}
 
 
-def shell_tool() -> dict[str, Any]:
+def shell_tool() -> FunctionShellToolParam:
     """Return the `shell` tool of the Responses API, whose commands run here."""
     return {"type": "shell", "environment": {"type": "local"}}
 
 
-def local_shell_tool() -> dict[str, Any]:
+def local_shell_tool() -> LocalShell:
     """Return the legacy `local_shell` tool of the Responses API, for the models that know no other."""
     return {"type": "local_shell"}
 
 
-def hosted_shell_tool(container: Container | str | None = None) -> dict[str, Any]:
+def hosted_shell_tool(container: Container | str | None = None) -> FunctionShellToolParam:
     """Return the `shell` tool whose commands run in a container of OpenAI's, where no gate of ours is.
 
     Args:
@@ -117,10 +126,19 @@ def hosted_shell_tool(container: Container | str | None = None) -> dict[str, Any
     """
     if isinstance(container, str):
         return {"type": "shell", "environment": {"type": "container_reference", "container_id": container}}
-    return {"type": "shell", "environment": {"type": "container_auto", **(container or Container()).to_dict()}}
+    made = (container or Container()).to_dict()
+    return cast("FunctionShellToolParam", {"type": "shell", "environment": {"type": "container_auto", **made}})
 
 
-def function_tool(tool: ShellTool, api: Literal["responses", "chat"] = "responses") -> dict[str, Any]:
+@overload
+def function_tool(tool: ShellTool, api: Literal["responses"] = ...) -> FunctionToolParam: ...
+
+
+@overload
+def function_tool(tool: ShellTool, api: Literal["chat"]) -> ChatCompletionFunctionToolParam: ...
+
+
+def function_tool(tool: ShellTool, api: Literal["responses", "chat"] = "responses") -> Any:
     """Return the tool as a strict function, which any model that calls functions can use.
 
     Args:
