@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from .scripted_model import Reply, ScriptedModel
 
@@ -79,9 +79,11 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        body = json.loads(data) if data else {}
-        path = urlsplit(self.path).path
-        self._send(self.server.model.handle(path, body, method=self.command, headers=dict(self.headers)))
+        body = json.loads(data) if self.headers.get_content_type() == "application/json" and data else {}
+        url = urlsplit(self.path)
+        query = dict(parse_qsl(url.query))
+        model, headers = self.server.model, dict(self.headers)
+        self._send(model.handle(url.path, body, method=self.command, query=query, headers=headers))
 
     def _send(self, reply: Reply) -> None:
         status, headers, chunks = reply
@@ -94,7 +96,8 @@ class _Connection(BaseHTTPRequestHandler):
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
                 begun = True
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            if chunk:  # an empty one would end the body
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class's name)

@@ -74,7 +74,13 @@ def _answer(model: ScriptedModel, request: Request) -> Response:
     from werkzeug import Response
 
     body = request.get_json(silent=True) or {}
-    status, headers, chunks = model.handle(request.path, body, method=request.method, headers=dict(request.headers))
+    status, headers, chunks = model.handle(
+        request.path,
+        body,
+        method=request.method,
+        query=request.args.to_dict(),
+        headers=dict(request.headers),
+    )
     return Response(_sent(chunks, request.environ["werkzeug.socket"]), status=status, headers=headers)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from . import model_chat, model_responses
+from .model_containers import Containers
 from .model_steps import (
     Broken,
     Failure,
@@ -78,6 +79,7 @@ class ScriptedModel:
 
     Attributes:
         requests: the bodies received, in order, each with "method", "path" and "headers" (names in lower case) added.
+        containers: what the hosted shell's containers hold.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class ScriptedModel:
         api_key: str | None = None,
     ) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.containers = Containers()
         self._script = script if callable(script) else iter(script)
         self._delay = delay
         self._tokens = tokens
@@ -106,7 +109,13 @@ class ScriptedModel:
         self._closed.set()
 
     def handle(
-        self, path: str, body: dict[str, Any], *, method: str = "POST", headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        method: str = "POST",
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Answer one request.
 
@@ -114,38 +123,42 @@ class ScriptedModel:
             path: the URL's path, without a query.
             body: the JSON object; empty for a request that has none.
             method: the HTTP method.
+            query: the URL's query, one value a name.
             headers: the request's.
         """
         given = {name.lower(): value for name, value in (headers or {}).items()}
         self.requests.append({**body, "method": method, "path": path, "headers": given})
         key = given.get("api-key") or given.get("authorization", "").removeprefix("Bearer ")
         if self._api_key not in (None, key):
-            return _error(Failure(401, "Incorrect API key provided.", "invalid_api_key"))
+            return _plain(Failure(401, "Incorrect API key provided.", "invalid_api_key"))
         found = _PATH.fullmatch(path)
         match method, found[1] if found else "":
             case "POST", "responses":
                 return self._answer(body, self._refused_response(body), self._response)
             case "POST", "chat/completions":
-                return self._answer(body, model_chat.fault(body.get("messages", [])), self._completion)
+                fault = model_chat.fault(body.get("messages", []))
+                return self._answer(body, Failure(400, fault) if fault else None, self._completion)
             case "GET", "models":
                 listed = [{"id": each, "object": "model", "created": 0, "owned_by": "x"} for each in self._models]
-                return 200, _JSON, iter([_encoded({"object": "list", "data": listed})])
-        return _error(Failure(404, f"Invalid URL ({method} {path})"))
+                return _plain({"object": "list", "data": listed})
+            case _, rest if rest.split("/")[0] == "containers":
+                return _plain(self.containers.handle(method, rest, body, query or {}))
+        return _plain(Failure(404, f"Invalid URL ({method} {path})"))
 
-    def _answer(self, body: dict[str, Any], fault: str, frames: _Frames) -> Reply:
+    def _answer(self, body: dict[str, Any], refused: Failure | None, frames: _Frames) -> Reply:
         if self._models and body.get("model") not in self._models:
             text = f"The model `{body.get('model')}` does not exist or you do not have access to it."
-            return _error(Failure(404, text, "model_not_found"))
-        if fault:
-            return _error(Failure(400, fault))
+            return _plain(Failure(404, text, "model_not_found"))
+        if refused is not None:
+            return _plain(refused)
         step = self._step(body)
         if isinstance(step, Failure):
-            return _error(step)
+            return _plain(step)
         items = step.items if isinstance(step, Broken | Hang) else step
         try:
             sent = frames(body, [self._numbered(item) for item in items])
         except ValueError as error:
-            return _error(Failure(500, str(error), headers=_FINAL))
+            return _plain(Failure(500, str(error), headers=_FINAL))
         kind = "text/event-stream" if body.get("stream") else "application/json"
         return 200, {"content-type": kind}, self._sent(sent, step)
 
@@ -168,11 +181,16 @@ class ScriptedModel:
     def _conversation(self, body: dict[str, Any]) -> list[Item]:
         return model_responses.history(body, self._stored.get(body.get("previous_response_id") or "", ()))
 
-    def _refused_response(self, body: dict[str, Any]) -> str:
+    def _refused_response(self, body: dict[str, Any]) -> Failure | None:
         before = body.get("previous_response_id")
         if before is not None and before not in self._stored:
-            return f"Previous response with id '{before}' not found."
-        return model_responses.fault(self._conversation(body))
+            return Failure(400, f"Previous response with id '{before}' not found.", "previous_response_not_found")
+        for tool in body.get("tools", ()):
+            name = (tool.get("environment") or {}).get("container_id")
+            if name is not None and (unusable := self.containers.fault(name)):
+                return unusable
+        fault = model_responses.fault(self._conversation(body))
+        return Failure(400, fault) if fault else None
 
     def _response(self, body: dict[str, Any], output: list[Item]) -> list[bytes]:
         name = f"resp_{next(self._numbers)}"
@@ -213,7 +231,12 @@ def _encoded(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def _error(failure: Failure) -> Reply:
-    kind = "invalid_request_error" if failure.status < 500 else "server_error"
-    error = {"message": failure.message, "type": kind, "param": None, "code": failure.code}
-    return failure.status, {**_JSON, **failure.headers}, iter([_encoded({"error": error})])
+def _plain(answer: dict[str, Any] | bytes | Failure) -> Reply:
+    """Return an answer that is no step's: an object, a file's content or an error."""
+    if isinstance(answer, bytes):
+        return 200, {"content-type": "application/binary"}, iter([answer])
+    if not isinstance(answer, Failure):
+        return 200, _JSON, iter([_encoded(answer)])
+    kind = "invalid_request_error" if answer.status < 500 else "server_error"
+    error = {"message": answer.message, "type": kind, "param": None, "code": answer.code}
+    return answer.status, {**_JSON, **answer.headers}, iter([_encoded({"error": error})])

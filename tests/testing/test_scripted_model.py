@@ -286,3 +286,45 @@ def test_one_server_holds_several_conversations(start: Start) -> None:
     server = start(lambda body: [message(body["input"].upper())])
     with client(server) as api:
         assert [api.responses.create(model="m", input=text).output_text for text in ("a", "b")] == ["A", "B"]
+
+
+def test_containers_are_made_used_and_deleted(start: Start) -> None:
+    """Issue 4.5: the containers API as the package calls it: files in pages, their content, an end."""
+    server = start([])
+    with client(server) as api:
+        made = api.containers.create(name="box", memory_limit="4g", file_ids=["file_9"])
+        assert (made.id, made.name, made.status, made.memory_limit) == ("cntr_1", "box", "running", "4g")
+        assert made.model_extra == {}
+        for number in range(24):
+            server.model.containers.add_file(made.id, f"/mnt/data/{number}", b"\x00" * number)
+        listed = list(api.containers.files.list(made.id, limit=10))
+        assert [file.path for file in listed] == [f"/mnt/data/{name}" for name in ["file_9", *range(24)]]
+        assert api.containers.files.content.retrieve(listed[3].id, container_id=made.id).read() == b"\x00\x00"
+        assert api.containers.files.content.retrieve(listed[0].id, container_id=made.id).read() == b""
+        assert api.containers.files.create(made.id, file_id="f").path == "/mnt/data/f"
+        with pytest.raises(openai.BadRequestError, match="no uploads"):
+            api.containers.files.create(made.id, file=b"content")
+        api.containers.files.delete(listed[0].id, container_id=made.id)
+        with pytest.raises(openai.NotFoundError, match="There is nothing at GET /containers/cntr_1/files/"):
+            api.containers.files.retrieve(listed[0].id, container_id=made.id)
+        assert [each.id for each in api.containers.list()] == ["cntr_1"]
+        api.containers.delete(made.id)
+        with pytest.raises(openai.NotFoundError, match="'cntr_1' not found"):
+            api.containers.retrieve(made.id)
+
+
+def test_an_expired_container_cannot_be_used(start: Start) -> None:
+    """Issue 4.5: it can be looked up, its files are gone, and a request that names it is refused."""
+    server = start([[message("in")]])
+    with client(server) as api:
+        name = api.containers.create(name="box").id
+        tools: Any = [{"type": "shell", "environment": {"type": "container_reference", "container_id": name}}]
+        assert api.responses.create(model="m", input="x", tools=tools).output_text == "in"
+        server.model.containers.expire(name)
+        assert api.containers.retrieve(name).status == "expired"
+        for use in (
+            lambda: api.responses.create(model="m", input="x", tools=tools),
+            lambda: list(api.containers.files.list(name)),
+        ):
+            with pytest.raises(openai.BadRequestError, match="expired"):
+                use()
