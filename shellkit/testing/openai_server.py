@@ -6,6 +6,7 @@ pytest-httpserver; `loopback` serves the same model where no test runs.
 
 from __future__ import annotations
 
+import gc
 import re
 import socket
 from collections.abc import Iterator
@@ -66,6 +67,7 @@ def openai_server() -> Iterator[StartServer]:
     for server, model in started:
         model.close()
         server.stop()
+    gc.collect()  # werkzeug leaves its selector to it where a client has reset the connection
     for server, _ in started:
         server.check()  # what a script that is a function has raised
 
