@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import logging
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import attrs
 
+from ..adapters.openai_tools import Container
 from .client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from openai import AsyncOpenAI, OpenAI
 
 __all__ = ["HostedFile", "HostedShell"]
@@ -45,13 +44,10 @@ class HostedShell:
 
     Args:
         client: an `openai` client of either kind.
-        container_id: a container to use; made when first needed without it.
+        container_id: a container to use; one is made when it is first needed without it.
+        container: what a new one is like.
         name: for the server's list of containers.
-        memory_limit: "1g" (the server's default), "4g", "16g" or "64g".
-        network_policy: `{"type": "disabled"}` or `{"type": "allowlist", "allowed_domains": [...]}`; the server's
-            default without it.
-        file_ids: uploaded files that a new container begins with.
-        minutes: how long an idle container lives.
+        minutes: how long a new one lives when nothing uses it.
     """
 
     def __init__(
@@ -59,20 +55,17 @@ class HostedShell:
         client: OpenAI | AsyncOpenAI,
         container_id: str | None = None,
         *,
+        container: Container | None = None,
         name: str = "shellkit",
-        memory_limit: Literal["1g", "4g", "16g", "64g"] | None = None,
-        network_policy: Mapping[str, Any] | None = None,
-        file_ids: Sequence[str] = (),
         minutes: int = 20,
     ) -> None:
         self.container_id = container_id
         self._client = Client(client)
         self._made: list[str] = []
-        optional = {"memory_limit": memory_limit, "network_policy": network_policy, "file_ids": list(file_ids) or None}
         self._wanted = {
             "name": name,
             "expires_after": {"anchor": "last_active_at", "minutes": minutes},
-            **{key: value for key, value in optional.items() if value is not None},
+            **(container or Container()).to_dict(),
         }
 
     async def ensure(self) -> bool:

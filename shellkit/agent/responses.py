@@ -122,7 +122,7 @@ class ResponsesModel(Model):
 
 def _as_input(item: Any) -> Item:
     """Return an output item as input: plain JSON, without what was not set or is not taken back."""
-    values = item.to_dict(mode="json")
+    values = item.to_dict(mode="json", warnings=False)  # a malformed call is told to the model, not to stderr
     return {name: value for name, value in values.items() if value is not None and name not in _NOT_INPUT}
 
 
