@@ -150,7 +150,8 @@ def _mapping(item: object) -> Mapping[str, Any]:
     dump = getattr(item, "model_dump", None)  # a model of pydantic's, as the openai package makes them
     if dump is None:
         raise TypeError(f"an item must be an object of the openai package or a dict, not {type(item).__name__}")
-    dumped: Mapping[str, Any] = dump()
+    # The package takes replies as they come, wrong types included; what is wrong is told to the model, not warned of.
+    dumped: Mapping[str, Any] = dump(warnings=False)
     return dumped
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -298,6 +299,14 @@ MALFORMED = [
 ]
 
 
+PACKAGE: dict[str, type[openai.BaseModel]] = {
+    "shell_call": ResponseFunctionShellToolCall,
+    "local_shell_call": LocalShellCall,
+    "function_call": ResponseFunctionToolCall,
+    "function": ChatCompletionMessageFunctionToolCall,
+}
+
+
 @pytest.mark.parametrize(("item", "says"), MALFORMED)
 def test_a_malformed_call_is_answered_with_what_is_wrong(
     tool: ShellTool, tmp_path: Path, item: dict[str, Any], says: str
@@ -305,6 +314,7 @@ def test_a_malformed_call_is_answered_with_what_is_wrong(
     """Issue 4, must hold: nothing runs, the model is told what to send instead, and the session is usable."""
     given = ask(tool, item)
     assert says in json.dumps(given).replace(r"\"", '"')
+    assert ask(tool, PACKAGE[item["type"]].construct(**item)) == given  # as the package makes it of a reply
     if given.get("type") == "shell_call_output":
         assert [each["outcome"]["exit_code"] for each in given["output"]] == [126]
     assert list(tmp_path.iterdir()) == []
