@@ -15,6 +15,7 @@ from ..agent import (
     Event,
     Message,
     OutputChunk,
+    Stopped,
     TextDelta,
     Usage,
 )
@@ -55,6 +56,8 @@ class AgentView:
             case Message(text=text):
                 self._end_line()
                 self.shown = text
+            case Stopped():
+                self._end_line()
             case CallRequested(commands=commands, arguments=arguments):
                 for command in commands or (arguments,):
                     self._line(f"$ {displayed(command)}", "cyan")
