@@ -7,8 +7,8 @@ stands in for one is worth nothing outside of the socket.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,7 +59,7 @@ class Parent:
         """Register.
 
         Raises:
-            AgentRefused: the broker has refused, or there is none any more.
+            AgentRefused: the broker has refused, or does not answer. `charge` and asking raise it, too.
         """
         import httpx2
         from openai import AsyncOpenAI
@@ -69,28 +69,30 @@ class Parent:
             # No limit: a person may take long to answer. And no proxy: the socket is here.
             self._http = httpx2.AsyncClient(transport=transport, base_url=_BASE, timeout=None, trust_env=False)
             await stack.enter_async_context(self._http)
+            told = await self._register(stack)
             try:
-                request = self._http.stream("POST", "/agents", json=self._asked, headers=_bearer(self._came_with.id))
-                response = await stack.enter_async_context(request)
-                lines = cast("AsyncGenerator[str]", response.aiter_lines())  # which it is; the hint says less
-                await stack.enter_async_context(aclosing(lines))
-                told = json.loads(await anext(lines))
-            except (httpx2.HTTPError, StopAsyncIteration, ValueError) as error:
+                self.terms = Terms(**told["terms"])
+                self.number, self.depth, self.may_delegate = told["number"], told["depth"], told["may_delegate"]
+                self.invitation = Invitation(self._came_with.socket, told["id"])
+            except (KeyError, TypeError, ValueError) as error:
                 raise AgentRefused(
-                    f"the agent that started this shell does not answer at {self._came_with.socket}; it has ended, "
-                    "so start an agent of its own with SHELLKIT_AGENT unset"
+                    "the agent that started this shell is another version of shellkit; put that one's first in PATH"
                 ) from error
-            if response.status_code != 200:
-                raise AgentRefused(told["error"]["message"])
-            self.terms = Terms(**told["terms"])
-            self.number, self.depth, self.may_delegate = told["number"], told["depth"], told["may_delegate"]
-            self.invitation = Invitation(self._came_with.socket, told["id"])
             # The parent's client has retried already.
             self.client = AsyncOpenAI(
                 base_url=f"{_BASE}/v1", api_key=self.invitation.id, http_client=self._http, max_retries=0
             )
             self._stack = stack.pop_all()
         return self
+
+    async def _register(self, stack: AsyncExitStack) -> dict[str, Any]:
+        """Return the first line of an answer that lasts as long as the stack."""
+        with self._reached():
+            request = self._http.stream("POST", "/agents", json=self._asked, headers=_bearer(self._came_with.id))
+            response = await stack.enter_async_context(request)
+            lines = cast("AsyncGenerator[str]", response.aiter_lines())  # which it is; the hint says less
+            await stack.enter_async_context(aclosing(lines))
+            return _told(response, await anext(lines, ""))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -106,12 +108,29 @@ class Parent:
         await self._ask("/usage", {"input_tokens": input_tokens, "output_tokens": output_tokens})
 
     async def _ask(self, path: str, value: dict[str, Any]) -> dict[str, Any]:
-        response = await self._http.post(path, json=value, headers=_bearer(self.invitation.id))
-        answer: dict[str, Any] = response.json()
-        if response.status_code != 200:
-            raise AgentRefused(answer["error"]["message"])
-        return answer
+        with self._reached():
+            response = await self._http.post(path, json=value, headers=_bearer(self.invitation.id))
+            return _told(response, response.text)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        import httpx2
+
+        try:
+            yield
+        except (httpx2.HTTPError, ValueError) as error:
+            raise AgentRefused(
+                f"the agent that started this shell does not answer at {self._came_with.socket}; it has ended, so "
+                "start an agent of its own with SHELLKIT_AGENT unset"
+            ) from error
 
 
 def _bearer(agent: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {agent}"}
+
+
+def _told(response: httpx2.Response, text: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(text)
+    if response.status_code != 200:
+        raise AgentRefused(told["error"]["message"])
+    return told

@@ -67,7 +67,9 @@ async def open_agent(options: AgentOptions, approver: Approver) -> AsyncIterator
     async with AsyncExitStack() as stack:
         parent = None
         if invited is not None:
-            parent = await stack.enter_async_context(Parent(invited, options.task or "", **options.for_parent()))
+            if options.task is None:
+                raise ShellkitError("a sub-agent needs a task: shellkit agent 'TASK'")
+            parent = await stack.enter_async_context(Parent(invited, options.task, **options.for_parent()))
         terms = first_terms(options) if parent is None else parent.terms
         _log_to(terms.log, "agent" if parent is None else f"sub-agent {parent.number}")
         transcript = None if options.resume is None else stack.enter_context(Transcript(options.resume))

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -312,7 +313,7 @@ def test_an_approval_that_fails_is_no_approval() -> None:
 
     async def body(broker: Broker) -> None:
         async with Parent(broker.invitation, "t") as child:
-            with pytest.raises(httpx2.HTTPError):
+            with pytest.raises(AgentRefused, match="does not answer"):
                 await child(REQUEST)
             answer = await child._http.post(
                 "/approvals",
@@ -353,6 +354,25 @@ def test_the_socket_is_this_users_and_goes() -> None:
     assert not os.path.exists(os.path.dirname(places[0].socket))
     with pytest.raises(AgentRefused, match="has ended"):
         asyncio.run(Parent(places[0], "t").__aenter__())
+
+
+def test_another_version_of_shellkit() -> None:
+    """A broker that speaks otherwise is told apart from one that is gone."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n{}\n")
+        writer.close()
+        await writer.wait_closed()
+
+    async def main() -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "socket")
+            async with await asyncio.start_unix_server(answer, path):
+                with pytest.raises(AgentRefused, match="another version of shellkit"):
+                    await Parent(Invitation(path, "id"), "t").__aenter__()
+
+    asyncio.run(main())
 
 
 def test_a_path_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,6 +433,8 @@ def test_closing_ends_what_is_open() -> None:
                 await until(lambda: arrived)
             with pytest.raises(openai.APIConnectionError):
                 await asking
+            with pytest.raises(AgentRefused, match="has ended"):
+                await parent.charge(1, 1)
 
     with serve(ScriptedModel(script)) as base_url:
         asyncio.run(main(base_url))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shellkit.testing.openai_server import OpenAIServer, StartServer
-from shellkit.testing.scripted_model import Failure, Hang, Step, function_call, message
+from shellkit.testing.scripted_model import Failure, Hang, Step, function_call, message, shell_call, shell_call_output
 
 Shellkit = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -160,6 +160,29 @@ def test_signals_end_the_turn(start: Start, openai_server: StartServer, number: 
     assert (out, err, process.returncode) == (b"", b"shellkit: note: interrupted\n", 130)
 
 
+# -- hosted -----------------------------------------------------------------------------------------------
+
+
+def test_hosted(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 4, --hosted: nothing runs here, the model's files are fetched, and the container is gone afterwards."""
+
+    def script(body: dict[str, Any]) -> Step:
+        container = body["tools"][0]["environment"]["container_id"]
+        server.model.containers.add_file(container, "/mnt/data/sum.txt", b"7\n")
+        call = shell_call("touch here", call_id="c", container_id=container)
+        return [call, shell_call_output("c", "out\n"), message("saved")]
+
+    server = openai_server(script)
+    words = ["agent", "--base-url", server.base_url, "--model", "m", "--hosted"]
+    done = shellkit(*words, "--download", "got", "x", env={"OPENAI_API_KEY": KEY})
+    assert (done.stdout, done.stderr, done.returncode) == ("saved\n", "", 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["got"]
+    assert (tmp_path / "got" / "sum.txt").read_text() == "7\n"
+    assert server.model.requests[-1]["method"] == "DELETE"
+    done = shellkit(*words, "x", env={"OPENAI_API_KEY": KEY})
+    assert "/mnt/data/sum.txt (2 bytes); --download DIR saves it" in done.stderr
+
+
 # -- wrong calls ------------------------------------------------------------------------------------------
 
 
@@ -181,6 +204,7 @@ def test_signals_end_the_turn(start: Start, openai_server: StartServer, number: 
         (["--hosted", "--policy", "p", "x"], {"OPENAI_API_KEY": KEY}, "leave --policy"),
         (["--hosted", "--api", "chat", "x"], {"OPENAI_API_KEY": KEY}, "functions alone"),
         (["x"], {"SHELLKIT_AGENT_SOCKET": "/no/such", "SHELLKIT_AGENT": "1"}, "it has ended"),
+        ([], {"SHELLKIT_AGENT_SOCKET": "/no/such", "SHELLKIT_AGENT": "1"}, "a sub-agent needs a task"),
     ],
 )
 def test_wrong_calls(shellkit: Shellkit, words: list[str], environ: dict[str, str], why: str) -> None:
