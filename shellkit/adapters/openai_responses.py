@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -26,7 +27,9 @@ PassGate: TypeAlias = Callable[[Mapping[str, Any] | str, str], Awaitable[ToolOut
 
 #: What a shell says of a command that it found and could not run (POSIX 2.8.2); the API has no word for "refused".
 _NOT_RUN = 126
-_CALLS = frozenset({"shell_call", "local_shell_call", "function_call", "function"})
+_CALLS = ("shell_call", "local_shell_call", "function_call", "function")
+#: Milliseconds; more than any tool allows, and no number that a float cannot hold.
+_LONGEST = 10**12
 
 
 class MalformedCall(Exception):
@@ -68,7 +71,7 @@ async def answer(
 def needs_answer(item: object) -> bool:
     """Return whether an item of a reply is a call that waits for an answer; one in a container of OpenAI's does not."""
     given = _mapping(item)
-    return given.get("type") in _CALLS and (given.get("environment") or {}).get("type") != "container_reference"
+    return given.get("type") in _CALLS and _part(given, "environment").get("type") != "container_reference"
 
 
 def commands(tool: ShellTool, item: object) -> list[Mapping[str, Any] | str]:
@@ -81,16 +84,17 @@ def commands(tool: ShellTool, item: object) -> list[Mapping[str, Any] | str]:
     if given.get("status", "completed") != "completed":
         raise MalformedCall("Not run: the call did not arrive whole; send it again.")
     if given["type"] in ("function_call", "function"):
-        function = given if given["type"] == "function_call" else given.get("function") or {}
+        function = given if given["type"] == "function_call" else _part(given, "function")
         if function.get("name") != tool.name:
-            raise MalformedCall(f"Not run: there is no tool {function.get('name')!r}; the only one is {tool.name!r}.")
+            name = reprlib.repr(function.get("name"))
+            raise MalformedCall(f"Not run: there is no tool {name}; the only one is {tool.name!r}.")
         return [function.get("arguments") or "{}"]
-    action = given.get("action") or {}
+    action = _part(given, "action")
     if given["type"] == "shell_call":
         return [_arguments(action, command) for command in _words(action, "commands")]
     if action.get("user"):
         raise MalformedCall("Not run: this shell cannot change the user; leave `user` out.")
-    return [_arguments(action, _line(_words(action, "command"), action.get("env") or {}))]
+    return [_arguments(action, _line(_words(action, "command"), _part(action, "env")))]
 
 
 def call_output(
@@ -107,6 +111,8 @@ def call_output(
         ValueError: as in `answer`.
     """
     given, call_id = _mapping(item), _call_id(item)
+    if not outputs:
+        raise ValueError("a call is answered by at least one output; `refusal` makes one")
     if given["type"] == "function":
         return {"role": "tool", "tool_call_id": call_id, "content": _text(outputs)}
     if given["type"] == "function_call":
@@ -118,7 +124,7 @@ def call_output(
     else:
         answered = {"type": "shell_call_output", "call_id": call_id, "status": status}
         answered["output"] = [_output(output) for output in outputs]
-        if (limit := (given.get("action") or {}).get("max_output_length")) is not None:
+        if (limit := _part(given, "action").get("max_output_length")) is not None:
             answered["max_output_length"] = limit
     if given.get("caller") is not None:
         answered["caller"] = given["caller"]
@@ -155,11 +161,16 @@ def _mapping(item: object) -> Mapping[str, Any]:
     return dumped
 
 
+def _part(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = given.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
 def _call_id(item: object) -> str:
     given = _mapping(item)
     kind = given.get("type")
     if not needs_answer(given):
-        why = "OpenAI runs it in its container" if kind in _CALLS else f"only {', '.join(sorted(_CALLS))} can be"
+        why = "OpenAI runs it in its container" if kind in _CALLS else f"only {', '.join(_CALLS)} can be"
         raise ValueError(f"an item of type {kind!r} cannot be answered: {why}")
     call_id = given.get("id" if kind == "function" else "call_id")
     if not isinstance(call_id, str) or not call_id:
@@ -176,8 +187,9 @@ def _words(action: Mapping[str, Any], name: str) -> Sequence[Any]:
 
 def _arguments(action: Mapping[str, Any], command: object) -> dict[str, Any]:
     limit = action.get("timeout_ms")
-    seconds = limit / 1000 if isinstance(limit, int | float) else limit
-    return {"command": command, "timeout": seconds, "workdir": action.get("working_directory")}
+    if isinstance(limit, int | float):  # what else it is, the gate refuses
+        limit = max(-1, min(limit, _LONGEST)) / 1000
+    return {"command": command, "timeout": limit, "workdir": action.get("working_directory")}
 
 
 def _line(argv: Sequence[Any], env: Mapping[str, Any]) -> str:
@@ -186,9 +198,9 @@ def _line(argv: Sequence[Any], env: Mapping[str, Any]) -> str:
     The first word is quoted where a shell would read more into it than a name: a keyword, an assignment.
     """
     if wrong := [word for word in [*argv, *env, *env.values()] if not isinstance(word, str)]:
-        raise MalformedCall(f"Not run: `command` and `env` hold strings only, not {wrong[0]!r}.")
+        raise MalformedCall(f"Not run: `command` and `env` hold strings only, not {reprlib.repr(wrong[0])}.")
     if wrong := [name for name in env if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)]:
-        raise MalformedCall(f"Not run: {wrong[0]!r} in `env` is no name of a variable.")
+        raise MalformedCall(f"Not run: {reprlib.repr(wrong[0])} in `env` is no name of a variable.")
     assignments = [f"{name}={shlex.quote(value)}" for name, value in env.items()]
     first = shlex.quote(argv[0])
     if first == argv[0] and ("=" in first or first in KEYWORDS):

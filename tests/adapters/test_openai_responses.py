@@ -106,9 +106,11 @@ def test_a_time_out_is_an_outcome_and_the_rest_still_runs(tool: ShellTool) -> No
 
 def test_the_models_time_out_is_capped(make_tool: Make) -> None:
     """Issue 4.1: more than the tool's own limit is reduced to it, and the model is told."""
-    (only,) = ask(make_tool(max_timeout=0.2), shell_call("sleep 60", timeout_ms=3_600_000))["output"]
+    tool = make_tool(max_timeout=0.2)
+    (only,) = ask(tool, shell_call("sleep 60", timeout_ms=3_600_000))["output"]
     assert only["outcome"] == {"type": "timeout"}
     assert "reduced from 3600 s to the most, 0.2 s" in only["stderr"]
+    assert "to the most, 0.2 s" in ask(tool, shell_call("true", timeout_ms=10**400))["output"][0]["stderr"]
 
 
 def test_what_the_call_says_of_itself_comes_back(tool: ShellTool) -> None:
@@ -280,6 +282,9 @@ MALFORMED = [
     ({**shell_call("x"), "action": {"commands": [["touch", "made"]]}}, "must be one string"),
     (shell_call("touch made", timeout_ms=0), "timeout must be a positive number"),
     (shell_call("touch made", timeout_ms=-5), "timeout must be a positive number"),
+    (shell_call("touch made", timeout_ms=-(10**400)), "timeout must be a positive number"),
+    ({**shell_call("x"), "action": {"commands": ["touch made"], "timeout_ms": "soon"}}, "must be a number of seconds"),
+    ({**shell_call("x"), "action": ["touch made"]}, "the call holds no command"),
     ({**shell_call("touch made"), "status": "incomplete"}, "did not arrive whole"),
     ({**shell_call("touch made"), "status": "in_progress"}, "did not arrive whole"),
     (local_shell_call([]), "the call holds no command; `command` must be a list"),
@@ -288,6 +293,7 @@ MALFORMED = [
     (local_shell_call(["touch", "made"], env={"A": 1}), "hold strings only, not 1"),
     (local_shell_call(["touch", "made"], env={"A;touch made;B": "x"}), "is no name of a variable"),
     (local_shell_call(["touch", "made"], user="root"), "cannot change the user; leave `user` out"),
+    (local_shell_call(["touch", "made"], working_directory=5), "workdir: must be a string"),
     (function_call("{not json"), "The arguments are not JSON"),
     (function_call(""), "command: is missing"),
     (function_call('{"command": "touch made", "cwd": "/"}'), "there is no such argument"),
@@ -296,6 +302,7 @@ MALFORMED = [
     (chat_call("{not json"), "The arguments are not JSON"),
     (chat_call('{"command": "touch made"}', "exec"), "there is no tool 'exec'"),
     ({"id": "call_1", "type": "function"}, "there is no tool None"),
+    ({"id": "call_1", "type": "function", "function": "run_shell"}, "there is no tool None"),
 ]
 
 
@@ -328,8 +335,9 @@ UNANSWERABLE = [
     ({**function_call("{}"), "call_id": None}, "a function_call without an id"),
     ({**chat_call("{}"), "id": None}, "a function without an id"),
     (shell_call("touch made", container_id="cntr_1"), "OpenAI runs it in its container"),
-    (made.message("hello"), "an item of type 'message' cannot be answered: only function, "),
+    (made.message("hello"), "an item of type 'message' cannot be answered: only shell_call, "),
     ({}, "an item of type None cannot be answered"),
+    ({"type": ["shell_call"]}, "cannot be answered"),
 ]
 
 
@@ -344,6 +352,12 @@ def test_a_call_without_an_answer_is_an_error(tool: ShellTool, tmp_path: Path, i
         with pytest.raises(ValueError, match=says.replace("(", r"\(")):
             attempt()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_outputs_answer_nothing() -> None:
+    """House style 5: a call without an output would be refused by the API; the error says what makes one."""
+    with pytest.raises(ValueError, match="`refusal` makes one"):
+        call_output(shell_call("x"), [])
 
 
 def test_only_calls_for_us_need_an_answer() -> None:
