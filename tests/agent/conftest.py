@@ -46,6 +46,17 @@ class Stage:
         request = self.server.model.requests[number]
         return request["input"] if "input" in request else request["messages"][1:]
 
+    def told(self, call_id: str) -> str:
+        """Return what the model was sent as the output of a call; "" if nothing."""
+        sent = [item for number in range(len(self.server.model.requests)) for item in self.sent(number)]
+        outputs = [
+            item.get("output", item.get("content"))
+            for item in sent
+            if call_id in (item.get("call_id"), item.get("tool_call_id")) and ("output" in item or "content" in item)
+        ]
+        assert all(output == outputs[0] for output in outputs), "an output has changed"
+        return str(outputs[0]) if outputs else ""
+
 
 OpenStage = Callable[..., contextlib.AbstractAsyncContextManager[Stage]]
 
@@ -72,7 +83,9 @@ def stage(openai_server: StartServer, tmp_path: Path) -> OpenStage:
         try:
             async with LocalExecutor(shell="bash", workdir=workdir, confinement="off") as shell:
                 gate = shell.as_tool(**{"approval": "never", "acknowledge_unsafe": True, **(tool or {})})
-                yield Stage(Agent(client, "scripted", gate, **options), server, shell, workdir)
+                yield Stage(
+                    Agent(client, "scripted", gate, **{"instructions": "Be brief.", **options}), server, shell, workdir
+                )
         finally:
             client.close() if blocking else await client.close()
 

@@ -109,7 +109,7 @@ def test_the_shell_tool_with_a_time_out(stage: OpenStage) -> None:
 
     async def main() -> None:
         call = shell_call("X=1; echo half; sleep 100", "echo $X", call_id="c1", timeout_ms=300)
-        async with stage([[call], [message("done")]], form="shell") as on:
+        async with stage([[call], [message("done")]], form="shell", instructions=None) as on:
             events = await on.run()
             assert [event.commands for event in events if isinstance(event, CallRequested)] == [
                 ("X=1; echo half; sleep 100", "echo $X")
@@ -308,13 +308,13 @@ def test_instructions(stage: OpenStage) -> None:
     """Issue 4.2: the model is told of the shell it has; what the caller says instead is sent as it is."""
 
     async def main() -> None:
-        async with stage([[message("a")]]) as on:
+        async with stage([[message("a")]], instructions=None) as on:
             await on.run()
             request = on.server.model.requests[0]
             assert "run_shell" in request["instructions"]
             assert "bash" in request["tools"][0]["description"]
             assert request["tools"][0]["strict"] is True
-        async with stage([[message("a")]], api="chat", instructions="Be brief.") as on:
+        async with stage([[message("a")]], api="chat") as on:
             await on.run()
             assert on.server.model.requests[0]["messages"][0] == {"role": "system", "content": "Be brief."}
 
