@@ -193,7 +193,7 @@ class Broker:
         self._started += 1
         agent = _Agent(secrets.token_hex(16), self._started, parent.depth + 1, task, terms)
         self._running[agent.id] = agent
-        _log.info("sub-agent %d started: %s", agent.number, displayed(task, 200))
+        _log.info("sub-agent %d started: %s", agent.number, _line(task))
         try:
             await request.start(200, "application/json")
             told = {
@@ -218,7 +218,7 @@ class Broker:
         if self._approver is None:
             decision = Decision(approved=False, reason="nobody is there to approve the commands of sub-agents")
         else:
-            why = f"sub-agent {agent.number} ({displayed(agent.task, 80)}) asks: {asked.reason}"
+            why = f"sub-agent {agent.number} ({_line(agent.task)}) asks: {_line(asked.reason)}"
             decision = await self._approver(attrs.evolve(asked, reason=why))
         await request.reply(200, decision.to_dict())
 
@@ -255,6 +255,11 @@ class Broker:
             await request.end()
         except openai.OpenAIError as error:
             await _refuse(request, 502, str(error))
+
+
+def _line(text: str) -> str:
+    """Return a text that a model may have chosen as one line that cannot pass for a line of ours."""
+    return " ".join(displayed(text, 200).split())
 
 
 async def _refuse(request: IncomingRequest, status: int, message: str) -> None:

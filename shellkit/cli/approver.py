@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConsoleApprover", "NobodyAsked"]
 
-_SHOWN = 500  # characters of the directory
+_SHOWN = 500  # characters of what is shown beside the command
 
 
 class NobodyAsked:
@@ -78,10 +78,12 @@ def _show(request: ApprovalRequest, console: Console) -> None:
 
     code = Syntax(request.display, "bash", theme="ansi_dark", background_color="default", word_wrap=True)
     isolation = "no isolation" if request.isolation == "none" else f"isolation: {request.isolation}"
+    # A sub-agent's request comes from outside: nothing in it may draw on the terminal.
+    shell = displayed(f"{request.shell}, {isolation}", _SHOWN)
     console.print("\nMay this run?", style="bold")
     console.print(Padding(code, (0, 0, 0, 4)))
-    console.print(f"  in    {displayed(request.workdir or '?', _SHOWN)} ({request.shell}, {isolation})", soft_wrap=True)
-    console.print(f"  why   {request.reason}", soft_wrap=True)
+    console.print(f"  in    {displayed(request.workdir or '?', _SHOWN)} ({shell})", soft_wrap=True)
+    console.print(f"  why   {displayed(request.reason, 2 * _SHOWN)}", soft_wrap=True)
 
 
 async def _ask(request: ApprovalRequest, terminal: Terminal) -> Decision:

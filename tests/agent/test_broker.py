@@ -281,7 +281,7 @@ def test_approvals_go_to_the_parent() -> None:
         return Decision(approved=True, reason="fine", command="ls x")
 
     async def body(broker: Broker) -> None:
-        async with Parent(broker.invitation, "tidy up\x1b[2J") as child, Parent(child.invitation, "t") as grandchild:
+        async with Parent(broker.invitation, "tidy\nup\x1b[2J") as child, Parent(child.invitation, "t") as grandchild:
             assert await child(REQUEST) == Decision(approved=True, reason="fine", command="ls x")
             assert (await grandchild(REQUEST)).approved
 
