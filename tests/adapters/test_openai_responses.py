@@ -19,6 +19,7 @@ from openai.types.responses import ResponseFunctionShellToolCall, ResponseFuncti
 from openai.types.responses.response_output_item import LocalShellCall
 from pydantic import BaseModel
 
+from shellkit import BlockingExecutor
 from shellkit.adapters import openai_responses
 from shellkit.adapters.openai_responses import answer, call_output, needs_answer, refusal
 from shellkit.policy import Decision, RulePolicy
@@ -179,6 +180,16 @@ def test_what_nobody_can_know_is_no_success() -> None:
     given = checked(call_output(shell_call("x", "y"), [unknown, closed], status="incomplete"))
     assert given["output"] == [exited(126, "half"), exited(137, "", "half\n[closed]")]
     assert given["status"] == "incomplete"
+
+
+def test_a_shell_that_is_closed_says_so(open_shell: Callable[..., BlockingExecutor]) -> None:
+    """Contract H4: a shell that will run nothing any more is an output that tells the model, not an exception."""
+    shell = open_shell()
+    tool = shell.executor.as_tool(approval="never", acknowledge_unsafe=True)
+    shell.close()
+    (only,) = ask(tool, shell_call("touch made"))["output"]
+    assert only["outcome"] == {"type": "exit", "exit_code": 126}
+    assert "closed for good" in only["stderr"]
 
 
 # -- local_shell_call -------------------------------------------------------------------------------------
