@@ -49,9 +49,15 @@ class Client:
         """Yield the events of a streamed reply. Close the iterator to let go of the connection."""
         events = await self.call(method, **parameters, stream=True)
         if not self.blocking:
-            async with events:
+            try:
                 async for event in events:
                     yield event
+            finally:
+                await events.close()
+                del events
+                # The package leaves generators within its streams to the event loop (AsyncStream.__stream__ of openai
+                # 3.57), which needs a round for them: nothing is left when the last event has been read.
+                await asyncio.sleep(0)
             return
         reading = False
         try:

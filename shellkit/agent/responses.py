@@ -47,9 +47,11 @@ class ResponsesModel(Model):
         if not self._stream:
             yield self._reply(await self._client.call(create, **self._parameters()))
             return
+        reply = None
         shell_calls: dict[str, str] = {}
         events = self._client.stream(create, **self._parameters())
         try:
+            # To the end of the stream, though the reply comes before: only then can the connection be used again.
             async for event in events:
                 if event.type in ("response.output_text.delta", "response.refusal.delta"):
                     yield TextDelta(text=event.delta)
@@ -61,11 +63,15 @@ class ResponsesModel(Model):
                         if text := getattr(event.delta, stream, None):
                             yield OutputChunk(call_id=call_id, stream=stream, text=text)
                 elif event.type in ("response.completed", "response.incomplete", "response.failed"):
-                    yield self._reply(event.response)
-                    return
+                    reply = self._reply(event.response)
+        except Exception:
+            if reply is None:  # what breaks behind the reply does not matter
+                raise
         finally:
             await events.aclose()
-        raise BrokenReply("the reply's stream ended before the reply was whole; try again")
+        if reply is None:
+            raise BrokenReply("the reply's stream ended before the reply was whole; try again")
+        yield reply
 
     def accept(self, reply: Reply) -> None:
         """Add a reply."""

@@ -6,6 +6,7 @@ command that may have run is always on record. The file holds what the model saw
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from ..errors import ShellkitError
 __all__ = ["Transcript", "TranscriptError"]
 
 _VERSION = 1
+_FIRST = b'{"shellkit": '  # how every transcript begins, so that a torn one is told from another file
 
 
 class TranscriptError(ShellkitError):
@@ -42,11 +44,21 @@ class Transcript:
         self.items: list[dict[str, Any]] = []
         self._api: str | None = None
         try:
-            self._file = open(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0)  # noqa: SIM115
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+            self._file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._unusable(error) from error
         try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._load()
+        except BlockingIOError as error:
+            self._file.close()
+            raise TranscriptError(
+                f"{self.path} is in use by another agent; end that one, or name another file"
+            ) from error
+        except OSError as error:
+            self._file.close()
+            raise self._unusable(error) from error
         except BaseException:
             self._file.close()
             raise
@@ -79,36 +91,43 @@ class Transcript:
         self.close()
 
     def _load(self) -> None:
-        data = self._file.read()
-        whole = data.rfind(b"\n") + 1
-        for number, line in enumerate(data[:whole].splitlines(), 1):
+        data = self._file.read() or b""
+        self._end = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[: self._end].split(b"\n")[:-1], 1):
             try:
                 entry = json.loads(line)
-                if number == 1:
-                    if entry["shellkit"] != _VERSION:
-                        raise TranscriptError(
-                            f"{self.path} was written by another version of shellkit; begin a new file"
-                        )
+                if number > 1:
+                    self.items.extend(entry["items"])
+                elif entry["shellkit"] == _VERSION:
                     self._api = entry["api"]
                 else:
-                    self.items.extend(entry["items"])
+                    raise TranscriptError(f"{self.path} was written by another version of shellkit; begin a new file")
             except (ValueError, KeyError, TypeError) as error:
-                raise TranscriptError(
-                    f"{self.path}, line {number}, is no line of a transcript; name another file, or remove the line"
-                ) from error
-        if not whole and data and not data.startswith(b'{"'):
-            raise TranscriptError(f"{self.path} is no transcript; name another file")
-        self._file.truncate(whole)
-        self._file.seek(whole)
+                raise self._foreign(number) from error
+        if data and not self._end and not _FIRST.startswith(data[: len(_FIRST)]):
+            raise self._foreign(1)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Drop what stands behind the last whole line."""
+        self._file.truncate(self._end)
+        self._file.seek(self._end)
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        # One write, unbuffered: the kernel has all of it or the line is torn, which loading sees.
         line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
+            # One write without a buffer: when it returns, the kernel has the line, or part of it, as on a full disk.
             if self._file.write(line) != len(line):
+                self._cut()
                 raise TranscriptError(f"{self.path} took only part of a line; make room on its disk")
         except OSError as error:
             raise self._unusable(error) from error
+        except ValueError as error:
+            raise TranscriptError(f"{self.path} is closed; open the Transcript again") from error
+        self._end += len(line)
+
+    def _foreign(self, line: int) -> TranscriptError:
+        return TranscriptError(f"{self.path}, line {line}, is no line of a transcript; name another file")
 
     def _unusable(self, error: OSError) -> TranscriptError:
         return TranscriptError(
