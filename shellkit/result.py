@@ -77,6 +77,12 @@ class ShellResult:
         last = (self.stderr or self.stdout).strip()[-500:]
         raise CommandFailed(f"command {how}: {self.command[:200]!r}" + (f"\n{last}" if last else ""), self)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a model must be told beside the output, a line each: what still runs, and the notes."""
+        running = [_still_runs(job.pids) for job in self.background if job.running]
+        return tuple(_encodable(line) for line in [*running, *(f"[note: {note}]" for note in self.notes)])
+
     def for_model(self) -> str:
         """Return the result as text for a model: cleaned output, then how the command ended.
 
@@ -97,9 +103,8 @@ class ShellResult:
             ended = "not ended yet" if self.timed_out else "did not run"
         where = "" if self.workdir is None else f", in {self.workdir}"
         parts.append(f"[{ended}, {self.duration:.2f} s{where}]")
-        parts.extend(_still_runs(job.pids) for job in self.background if job.running)
-        parts.extend(f"[note: {note}]" for note in self.notes)
-        return "\n".join(parts).encode("utf-8", "replace").decode("utf-8")
+        parts.extend(self.remarks)
+        return _encodable("\n".join(parts))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `json.dumps(..., allow_nan=False)` and UTF-8 accept, whatever the bytes."""
@@ -114,11 +119,15 @@ def _still_runs(pids: tuple[int, ...]) -> str:
     return f"[still running in the background: pid {named}{more}; what it writes from now on is not shown]"
 
 
-def _json_safe(value: Any) -> Any:
+def _encodable(text: str) -> str:
     # A directory name may hold bytes that are not UTF-8; they live in `str` as lone surrogates (PEP 383),
     # which JSON text in UTF-8 cannot carry.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _json_safe(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return _encodable(value)
     if isinstance(value, tuple):
         return [_json_safe(item) for item in value]
     return value
