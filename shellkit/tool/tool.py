@@ -29,7 +29,7 @@ from .approvers import Approver
 from .base import OnOutput, Refused, Runner, ToolOutput, Wanted
 from .describe import ToolFacts, description
 from .gate import SHOWN, Gate
-from .schema import Arguments, InvalidArguments, parameters, parse
+from .schema import SHELL_COMMAND, Arguments, InvalidArguments, parse
 
 __all__ = ["ApprovalMode", "ShellTool", "Tool"]
 
@@ -271,7 +271,7 @@ class ShellTool(Tool[Arguments, ShellResult]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return parameters()
+        return SHELL_COMMAND.parameters()
 
     async def probe(self) -> ShellEnvironment:
         """Ask the shell what it is, once; the description is made from the answer."""
