@@ -7,6 +7,9 @@ ShellkitError
 │   └── InvalidWorkdir
 ├── ExecutorUnavailable                      use another executor, platform or process
 ├── ExecutorClosed                           open a new executor; `.result` holds what had been printed
+├── UnknownOutput         (also LookupError) run the command again, or ask for what the message names
+├── ProcessEnded                             start the program again; what it printed can still be read
+├── StdinClosed                              start the program again, and leave its stdin open
 ├── CommandDenied                            ask a person, or send another command
 └── CommandFailed                            read `.result`; raised by `ShellResult.raise_for_exit()` only
 
@@ -27,8 +30,11 @@ __all__ = [
     "ExecutorUnavailable",
     "InvalidCommand",
     "InvalidWorkdir",
+    "ProcessEnded",
     "ShellkitError",
     "SpawnError",
+    "StdinClosed",
+    "UnknownOutput",
 ]
 
 
@@ -62,6 +68,18 @@ class ExecutorClosed(ShellkitError):
     def __init__(self, message: str, result: ShellResult | None = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class UnknownOutput(ShellkitError, LookupError):
+    """No output is kept under this reference: there never was, or it had to make room for newer output."""
+
+
+class ProcessEnded(ShellkitError):
+    """A program was to be typed to, or to print something, after it had ended."""
+
+
+class StdinClosed(ShellkitError):
+    """A program was to be typed to whose standard input is closed."""
 
 
 class CommandDenied(ShellkitError):

@@ -1,0 +1,8 @@
+"""Programs that are talked to while they run: `InteractiveSession`, one for each; `Pump`, shared by many."""
+
+from .program import Output
+from .pump import Pump
+from .session import InteractiveSession
+from .sink import Sink
+
+__all__ = ["InteractiveSession", "Output", "Pump", "Sink"]

@@ -1,0 +1,363 @@
+"""`InteractiveSession`: one program that is talked to while it runs, in a terminal or on pipes.
+
+For callers with an event loop, from any loop in turn. Every wait is bounded by its caller, and none of them blocks
+the loop; the program is drained by the pump's thread, whoever reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+from ...errors import InvalidWorkdir, SpawnError
+from ...policy.environ import filter_environment
+from .channel import Channel, PipeChannel, TerminalChannel
+from .program import Output, Program
+from .pump import Pump
+from .sink import Sink
+
+__all__ = ["InteractiveSession"]
+
+#: When the rungs of the ladder come, as parts of the grace period (contract F2).
+_ASK, _KILL = 0.1, 0.6
+_FIRST_LOOK, _LAST_LOOK = 0.001, 0.02
+
+#: The largest size that a terminal can have: struct winsize holds two unsigned shorts (ioctl_tty(2)).
+_LARGEST = 65535
+
+
+class InteractiveSession:
+    """Start one program and talk to it: `async with InteractiveSession(["python3"]) as python: ...`.
+
+    Args:
+        argv: the program (looked up on its PATH) and its arguments. A command text needs a shell:
+            `["bash", "-c", text]`, which carries 128 KiB at most.
+        tty: whether it gets a terminal; without one, two pipes: its stdin, and stdout and stderr in the order written.
+        workdir: where it starts; None is the current directory.
+        env: its whole environment; None inherits what `LocalExecutor` would pass on.
+        rows: lines of the terminal.
+        columns: characters in a line of the terminal.
+        term: what the program is told of the terminal (TERM). "linux" is what `screen` understands.
+        max_output_bytes: bytes of output to keep until they are read: the head and the tail, half and half.
+        grace: seconds that `terminate` may take.
+        pump: the thread to share with other programs, stopped by its owner; None makes one.
+        sinks: what else gets everything that is typed and printed.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        tty: bool = True,
+        workdir: str | bytes | os.PathLike[str] | None = None,
+        env: Mapping[bytes, bytes] | None = None,
+        rows: int = 24,
+        columns: int = 120,
+        term: str = "linux",
+        max_output_bytes: int = 65536,
+        grace: float = 2.0,
+        pump: Pump | None = None,
+        sinks: Sequence[Sink] = (),
+    ) -> None:
+        if isinstance(argv, str) or not all(isinstance(word, str) for word in argv):
+            raise TypeError(
+                f'argv is a list of words, not {argv!r}; give a command text to a shell: ["sh", "-c", text]'
+            )
+        if not argv or not argv[0] or any("\0" in word for word in argv):
+            raise ValueError("argv needs a program, and no word of it may hold a NUL")
+        _check_size(rows, columns)
+        self.argv = tuple(argv)
+        self.tty = tty
+        self.grace = grace
+        self._workdir = None if workdir is None else os.path.abspath(os.fsencode(workdir))
+        self._env = env
+        self._size = (rows, columns)
+        self._term = term
+        self._limit = max_output_bytes
+        self._pump = pump
+        self._sinks = sinks
+        self._started: Program | None = None
+        self._finalizer: weakref.finalize[[Program, Pump | None, int], InteractiveSession] | None = None
+
+    # -- what it is at -----------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        """The program's process id."""
+        return self._program.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the program has been started and has not ended."""
+        return self._started is not None and not self._started.ended
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program ended (0-255, a signal as 128+n); None while it runs, or if nobody can know."""
+        return self._program.exit_code
+
+    @property
+    def runtime(self) -> float:
+        """Seconds that the program has run, or ran."""
+        return self._program.runtime
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that were typed and that the program has not made room for yet."""
+        return self._program.unsent
+
+    @property
+    def waits_for_input(self) -> bool | None:
+        """Whether the program, or one that it runs, is blocked until somebody types.
+
+        Best effort: None if the kernel does not say, as for a program of another user (`sudo`).
+        """
+        return self._program.waits_for_input()
+
+    @property
+    def echo(self) -> bool:
+        """Whether the terminal shows what is typed. Programs that edit lines themselves turn this off, too."""
+        return self._program.echo
+
+    @property
+    def asks_secret(self) -> bool:
+        """Whether the terminal looks as if a password was asked for; what is typed then must be shown to nobody."""
+        return self._program.asks_secret
+
+    # -- its life ----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the program.
+
+        Raises:
+            SpawnError: no such program, or the system has no room for it.
+            InvalidWorkdir: the directory cannot be entered.
+        """
+        if self._started is not None:
+            raise ValueError("this program has been started already; make another InteractiveSession")
+        env = dict(_inherited() if self._env is None else self._env)
+        if self.tty:
+            env[b"TERM"] = self._term.encode()
+        argv = _resolved(self.argv, self._workdir, env)
+        channel: Channel = TerminalChannel(*self._size) if self.tty else PipeChannel()
+        pump = Pump() if self._pump is None else self._pump
+        own = pump if self._pump is None else None
+        try:
+            program = Program(argv, env, channel, self._limit, pump, self._sinks)
+        except BaseException:
+            if own is not None:
+                own.stop()
+            raise
+        self._started = program
+        self._finalizer = weakref.finalize(self, _abandon, program, own, os.getpid())
+
+    async def wait(self, timeout: float | None = None) -> int | None:
+        """Wait until the program has ended.
+
+        Args:
+            timeout: seconds; None for no limit.
+
+        Returns:
+            `exit_code`, which is None if the program still runs at the time-out.
+        """
+        program = self._program
+        await self._until(lambda: program.ended, timeout)
+        return program.exit_code
+
+    async def terminate(self) -> None:
+        """End everything that the program started and give everything back, within the grace period. Idempotent.
+
+        First an interrupt, then SIGTERM and SIGHUP (what an interactive shell obeys), then SIGKILL.
+        """
+        program = self._started
+        if program is None:
+            return
+        begun = time.monotonic()
+        rungs = iter(((0.0, (signal.SIGINT,)), (_ASK, (signal.SIGTERM, signal.SIGHUP))))
+        rung = next(rungs, None)
+        look_after = _FIRST_LOOK
+        while program.survives() and (spent := time.monotonic() - begun) < self.grace:
+            if spent >= self.grace * _KILL:
+                program.kill()
+            elif rung is not None and spent >= self.grace * rung[0]:
+                program.signal(*rung[1])
+                rung = next(rungs, None)
+            await self._until(lambda: False, look_after)
+            look_after = min(2 * look_after, _LAST_LOOK)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Kill everything that the program started and give everything back at once. Idempotent."""
+        if self._finalizer is not None:
+            self._finalizer()
+
+    async def __aenter__(self) -> InteractiveSession:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.terminate()
+
+    # -- talking -----------------------------------------------------------------------------------------
+
+    async def write(self, text: str | bytes) -> None:
+        """Type `text`; returns when the terminal or pipe has taken all of it, or the program has ended.
+
+        A terminal passes whole lines of up to 4,095 bytes to a program that does not read single keys, and drops
+        the rest of a longer one (termios(3), "Canonical and noncanonical mode"). Cancelling stops the wait only:
+        what has not been taken stays queued.
+
+        Raises:
+            ProcessEnded: the program has ended.
+            StdinClosed: its stdin was closed, by it or by `close_stdin`.
+        """
+        program = self._program
+        program.type(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text))
+        if program.unsent:
+            await self._until(lambda: not program.unsent or program.ended, None)
+
+    def close_stdin(self) -> None:
+        """Let the program see end-of-file after what was typed; in a terminal this types Ctrl-D."""
+        self._program.close_stdin()
+
+    def interrupt(self) -> None:
+        """Interrupt what runs in the foreground (SIGINT); nothing happens if the program has ended.
+
+        Typed text that the program has not taken yet is dropped. To press Ctrl-C instead: `send_keys("C-c")`.
+        """
+        self._program.interrupt()
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Give the terminal another size and tell the program (SIGWINCH).
+
+        Raises:
+            ValueError: a size below 1 or above 65,535; or there is no terminal.
+        """
+        _check_size(rows, columns)
+        self._program.resize(rows, columns)
+
+    # -- listening ---------------------------------------------------------------------------------------
+
+    def read(self) -> Output:
+        """Return what was printed since it was last read; after the end, too."""
+        return self._program.take()
+
+    async def read_until_quiet(self, quiet: float = 0.1, timeout: float = 10.0) -> Output:
+        """Wait until nothing has been printed for a while, then read.
+
+        Args:
+            quiet: seconds without output, counted from this call on.
+            timeout: seconds after which to read all the same.
+        """
+        program = self._program
+        begun = time.monotonic()
+        while not program.ended:
+            now = time.monotonic()
+            left = min(max(begun, program.output_at) + quiet, begun + timeout) - now
+            if left <= 0:
+                break
+            await self._until(lambda: program.ended, left)
+        return program.take()
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    @property
+    def _program(self) -> Program:
+        if self._started is None:
+            raise ValueError("the program has not been started; call start(), or use `async with`")
+        return self._started
+
+    async def _until(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until `done`, which is asked whenever something has happened; False at the time-out."""
+        give_up = None if timeout is None else time.monotonic() + timeout
+        async with self._alarm() as alarm:
+            while not done():
+                left = None if give_up is None else give_up - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                await alarm.wait(left)
+        return True
+
+    @asynccontextmanager
+    async def _alarm(self) -> AsyncIterator[_Alarm]:
+        program, alarm = self._program, _Alarm(asyncio.get_running_loop())
+        program.ring(alarm)
+        try:
+            yield alarm
+        finally:
+            program.silence(alarm)
+
+
+class _Alarm:
+    """Wakes one task of one loop, from any thread; rings once until it is waited for again."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._rang = asyncio.Event()
+        self._ringing = False
+
+    def __call__(self) -> None:
+        if not self._ringing:
+            self._ringing = True
+            with contextlib.suppress(RuntimeError):  # the loop was closed while it waited
+                self._loop.call_soon_threadsafe(self._rang.set)
+
+    async def wait(self, timeout: float | None) -> None:
+        """Wait until it has rung since the last time, or for `timeout` seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._rang.wait()
+        self._rang.clear()
+        self._ringing = False
+
+
+def _abandon(program: Program, own_pump: Pump | None, pid: int) -> None:
+    """What happens to the program at the end, also if its session is garbage or the interpreter exits."""
+    if os.getpid() == pid:
+        program.release()
+        if own_pump is not None:
+            own_pump.stop()
+
+
+def _check_size(rows: int, columns: int) -> None:
+    for name, value in (("rows", rows), ("columns", columns)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        if not 1 <= value <= _LARGEST:
+            raise ValueError(f"{name} must be from 1 to {_LARGEST}, not {value}")
+
+
+def _inherited() -> dict[bytes, bytes]:
+    variables = filter_environment(os.environ).variables
+    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+
+
+def _resolved(argv: Sequence[str], workdir: bytes | None, env: Mapping[bytes, bytes]) -> list[str]:
+    """Return the argv that starts the program in `workdir`.
+
+    Raises:
+        SpawnError: no such program.
+        InvalidWorkdir: no such directory.
+    """
+    if workdir is not None and not (os.path.isdir(workdir) and os.access(workdir, os.X_OK)):
+        raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(workdir)}; name another workdir")
+    name = argv[0] if workdir is None or "/" not in argv[0] else os.path.join(os.fsdecode(workdir), argv[0])
+    found = shutil.which(name, path=os.fsdecode(env.get(b"PATH", os.defpath.encode())))
+    if found is None:
+        raise SpawnError(f"no program {argv[0]!r} on the PATH it would run with; install it, or name its path")
+    program = [os.path.abspath(found), *argv[1:]]
+    # posix_spawn(3) cannot change the directory before POSIX.1-2024, and Python knows no more.
+    return program if workdir is None else ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', os.fsdecode(workdir), *program]
