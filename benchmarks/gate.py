@@ -6,6 +6,7 @@ The bound is absolute (issue 3), so a busy machine shows here; the row says what
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sys
 import tempfile
@@ -19,12 +20,12 @@ from shellkit.tool import ShellTool
 from .measure import Row, Times, alternate_async, report
 
 _CALLS = 300
-_ARGUMENTS = {"command": "true", "timeout": None, "workdir": None}
 _TMPFS = "/dev/shm" if os.path.isdir("/dev/shm") else None
 _WAYS = {
     "approver": "an approver that answers at once",
     "memory": "an approval remembered for the session",
     "policy": "approval='policy', allowed by a rule",
+    "new": "the same, and no command a second time",
 }
 
 
@@ -43,19 +44,22 @@ async def _measure() -> Times:
                 "approver": shell.as_tool(policy=READ_ONLY, approver=_approve_once, audit=audit),
                 "memory": shell.as_tool(policy=READ_ONLY, approver=_approve_for_the_session, audit=audit),
                 "policy": shell.as_tool(policy=READ_ONLY, approval="policy", audit=audit),
+                "new": shell.as_tool(policy=READ_ONLY, approval="policy", audit=audit),
             }
+            number = itertools.count()
 
             async def run() -> None:
                 await shell.run("true")
 
-            def through(tool: ShellTool) -> Any:
+            def through(name: str, tool: ShellTool) -> Any:
                 async def call() -> None:
-                    output = await tool.call(_ARGUMENTS)
+                    command = f"true {next(number)}" if name == "new" else "true"
+                    output = await tool.call({"command": command, "timeout": None, "workdir": None})
                     assert output.result is not None, output.text
 
                 return call
 
-            candidates = {"run": run, **{name: through(tool) for name, tool in tools.items()}}
+            candidates = {"run": run, **{name: through(name, tool) for name, tool in tools.items()}}
             return await alternate_async(candidates, calls=_CALLS)
 
 

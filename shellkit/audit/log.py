@@ -170,8 +170,9 @@ class AuditLog:
         if os.getpid() != self._pid:
             # A forked child shares the parent's open file, and with it the parent's lock (flock(2)).
             self._open()
+        fields["time"] = _now()
         with self._locked():
-            position = self._write({**fields, "time": _now()})
+            position = self._write(fields)
         return AuditEntry(position.seq, position.hash)
 
     def _open(self) -> None:

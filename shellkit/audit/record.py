@@ -22,7 +22,9 @@ NOTHING_BEFORE = "0" * 64
 _HASH = b',"hash":"'
 _HASH_LENGTH = len(_HASH) + 64 + len(b'"}')
 # ASCII, so that a lone surrogate (a byte of a file name, PEP 383) survives.
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+_canonical = json.JSONEncoder(
+    sort_keys=True, check_circular=False, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+).encode
 
 
 class AuditError(ShellkitError):

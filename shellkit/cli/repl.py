@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
 
 import click
 
 from ..errors import CommandDenied, ShellkitError
 from ..executors.blocking import BlockingExecutor
 from .gate import GatedSession, open_gated
+from .lines import LineReader
 from .options import (
     FAILED,
     INTERRUPTED,
@@ -25,8 +25,6 @@ from .options import (
 from .output import LiveOutput, OutputClosed, note, notes_of, write
 
 __all__ = ["repl"]
-
-_HISTORY_LINES = 10_000
 
 
 @click.command()
@@ -55,11 +53,14 @@ def repl(
     """
     options = SessionOptions(mode, shell, workdir, confinement, timeout)
     gate = GateOptions(approve, policy, audit)
-    talks = sys.stdin.isatty()
+    lines = LineReader() if sys.stdin.isatty() else None
     with told():
         try:
-            with open_gated(options, gate, "shellkit repl", stdin_taken=not talks) as session, _history(talks):
-                code = _Conversation(session, talks).hold()
+            with (
+                open_gated(options, gate, "shellkit repl", stdin_taken=lines is None) as session,
+                lines or contextlib.nullcontext(),
+            ):
+                code = _Conversation(session, lines).hold()
         except OutputClosed:
             code = FAILED
         except KeyboardInterrupt:
@@ -72,12 +73,13 @@ class _Conversation:
 
     Args:
         session: where commands run.
-        talks: whether a person sits at a terminal.
+        lines: what a person types at a terminal; None if stdin is none.
     """
 
-    def __init__(self, session: BlockingExecutor | GatedSession, talks: bool) -> None:
+    def __init__(self, session: BlockingExecutor | GatedSession, lines: LineReader | None) -> None:
         self._session = session
-        self._talks = talks
+        self._lines = lines
+        self._talks = lines is not None
         self._exit_code = 0
         self._workdir: str | None = None
 
@@ -112,11 +114,8 @@ class _Conversation:
                 return "\n".join(lines)
 
     def _read_line(self, prompt: str) -> str | None:
-        if self._talks:
-            try:
-                return input(prompt)
-            except EOFError:
-                return None
+        if self._lines is not None:
+            return self._lines.read(prompt)
         # Bytes that are no UTF-8 become surrogates, which `run` refuses by name.
         line = sys.stdin.buffer.readline().decode("utf-8", "surrogateescape")
         return line.removesuffix("\n") if line else None
@@ -151,31 +150,3 @@ class _Conversation:
         for job in result.background:
             if job.running:
                 note(f"runs in the background: {', '.join(map(str, job.pids))}; it ends with the repl")
-
-
-@contextlib.contextmanager
-def _history(talks: bool) -> Iterator[None]:
-    """Line editing, and the lines of earlier conversations."""
-    if not talks:
-        yield
-        return
-    try:
-        import readline
-    except ImportError:  # a Python built without it: `input` reads plain lines
-        yield
-        return
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    path = os.path.join(state, "shellkit", "history")
-    readline.set_history_length(_HISTORY_LINES)
-    readline.set_auto_history(True)
-    with contextlib.suppress(OSError):  # the first time
-        readline.read_history_file(path)
-    try:
-        yield
-    finally:
-        try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            readline.write_history_file(path)
-        except OSError as error:
-            note(f"history not kept in {path}: {error.strerror}")

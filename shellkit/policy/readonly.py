@@ -179,7 +179,7 @@ def _rules() -> tuple[Rule, ...]:
         return Rule(prefix=prefix, decision="allow", unless=unless, check=check, origin="read-only preset")
 
     return (
-        allow(list(_ANY_ARGUMENTS)),
+        *(allow(name) for name in _ANY_ARGUMENTS),
         *(allow(name, unless=options) for name, options in _WITHOUT.items()),
         allow("git", check=_git),
         allow("sed", check=_sed),

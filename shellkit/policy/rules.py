@@ -68,6 +68,7 @@ class Rule:
         not_match: commands that it must not cover.
         check: for presets in Python: words -> why the rule does not cover them, or "".
         origin: where the rule comes from, for messages.
+        label: the rule in one line: decision, prefix, origin.
 
     Raises:
         PolicyError: a field is malformed.
@@ -82,6 +83,18 @@ class Rule:
     not_match: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     check: Check | None = attrs.field(default=None, eq=False)
     origin: str = ""
+    label: str = attrs.field(init=False, eq=False, repr=False)
+    _names: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
+
+    @label.default
+    def _in_one_line(self) -> str:
+        """The rule in one line: decision, prefix, origin."""
+        words = " ".join("|".join(map(str, alternatives)) for alternatives in self.prefix)
+        return f"{self.decision} {words}" + (f" ({self.origin})" if self.origin else "")
+
+    @_names.default
+    def _called(self) -> frozenset[str]:
+        return frozenset(str(name).casefold() for alternatives in self.prefix[:1] for name in alternatives)
 
     def __attrs_post_init__(self) -> None:
         if not self.prefix:
@@ -94,12 +107,6 @@ class Rule:
                 raise PolicyError(f"{name!r} is several words; write {name.split()!r}")
         if not all(re.match(r"-.", option) for option in self.unless):
             raise PolicyError("each element of `unless` is an option, such as '-o' or '--output'")
-
-    @property
-    def label(self) -> str:
-        """The rule in one line: decision, prefix, origin."""
-        words = " ".join("|".join(alternatives) for alternatives in self.prefix)
-        return f"{self.decision} {words}" + (f" ({self.origin})" if self.origin else "")
 
     def covers(self, segment: Segment) -> bool:
         """Return whether the rule applies to `segment`, or for one that asks or denies: may apply."""
@@ -130,9 +137,8 @@ class Rule:
 
     def broad(self, segment: Segment) -> _Match:
         """Return whether the segment is, or may be, what the rule means; of a launcher each word is tried."""
-        names = _folded(self.prefix[0])
         tried = segment.words[: _GUESSES if segment.launches else 1]
-        starts = [at for at, word in enumerate(tried) if not names.isdisjoint(_names(word))]
+        starts = [at for at, word in enumerate(tried) if not self._names.isdisjoint(_names(word))]
         return max((self._behind(segment.words[at:]) for at in starts), default=_Match.NO)
 
     def _behind(self, words: tuple[Word, ...]) -> _Match:
@@ -161,10 +167,6 @@ def _rules(value: Iterable[Rule]) -> tuple[Rule, ...]:
 
 def _names(word: Word) -> tuple[str, str]:
     return (word.text.casefold(), word.name.casefold())
-
-
-def _folded(names: Sequence[str]) -> set[str]:
-    return {name.casefold() for name in names}
 
 
 def _excluding(word: Word, options: Sequence[str]) -> str:
@@ -211,7 +213,7 @@ class RulePolicy:
     def _index(self) -> dict[str, tuple[Rule, ...]]:
         index: dict[str, tuple[Rule, ...]] = {}
         for rule in self.rules:
-            for name in _folded(rule.prefix[0]):
+            for name in rule._names:
                 index[name] = (*index.get(name, ()), rule)
         return index
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+from functools import lru_cache, partial
 from typing import TypeVar, get_args
 
 import attrs
@@ -28,6 +29,7 @@ _log = logging.getLogger("shellkit")
 
 Asked = TypeVar("Asked", bound=Wanted)
 
+_SHORT = 4096  # characters of a command whose judgement is kept
 SHOWN = 1000  # characters of a reason: a command of 1 MB has as long a list of reasons
 
 
@@ -60,7 +62,10 @@ class Gate:
         self.approval = Approval(approval, approver)
         self._runner = runner
         self._has_policy = policy is not None
-        self._policy: Policy = policy if policy is not None else RulePolicy(rules=())
+        judge = (policy if policy is not None else RulePolicy(rules=())).judge
+        self._judge = partial(judge, dialect=runner.family)
+        # A policy is a value, and a framework that stops for approval has the same command judged two or three times.
+        self._judge_short = lru_cache(maxsize=32)(self._judge)
         self._audit = audit if audit is None or isinstance(audit, AuditLog) else AuditLog(audit)
         self._session = secrets.token_hex(8)
 
@@ -80,7 +85,8 @@ class Gate:
         Raises:
             Refused: it denies the command.
         """
-        judgement = self._policy.judge(wanted.command, dialect=self._runner.family)
+        judge = self._judge_short if len(wanted.command) <= _SHORT else self._judge
+        judgement = judge(wanted.command)
         if wanted.reader:
             return self._judge_typing(wanted, judgement)
         if judgement.verdict is Verdict.DENY:

@@ -68,14 +68,20 @@ class Schema:
         Raises:
             InvalidArguments: they are something else, or a field is missing, wrong or unknown.
         """
+        given = self.mapping(arguments)
         from pydantic import ValidationError
 
         try:
-            return self._model.model_validate(self._mapping(arguments))
+            return self._model.model_validate(given)
         except ValidationError as error:
             raise InvalidArguments(self._explain(error)) from None
 
-    def _mapping(self, arguments: object) -> Mapping[str, Any]:
+    def mapping(self, arguments: object) -> Mapping[str, Any]:
+        """Return what a model sent as a mapping, its names and values unchecked.
+
+        Raises:
+            InvalidArguments: it is none.
+        """
         if isinstance(arguments, (str, bytes, bytearray)):
             try:
                 arguments = json.loads(arguments)
@@ -194,10 +200,22 @@ def parse(arguments: object) -> Arguments:
     Raises:
         InvalidArguments: see `Schema.read`.
     """
-    given = SHELL_COMMAND.read(arguments)
-    command, timeout, workdir = given.command, given.timeout, given.workdir
+    command, timeout, workdir = _values(SHELL_COMMAND.mapping(arguments))
     if timeout is not None and not 0 < timeout < math.inf:
         wrong = "positive" if timeout <= 0 else "finite"
         raise InvalidArguments(f"Not run: timeout must be a {wrong} number of seconds, or null for the default.")
     check_command(command)
     return Arguments(command=command, timeout=timeout, workdir=check_workdir(workdir))
+
+
+def _values(given: Mapping[str, Any]) -> tuple[str, float | None, str | None]:
+    if given.keys() == _NAMES:
+        command, timeout, workdir = given["command"], given["timeout"], given["workdir"]
+        # What models send nearly always; pydantic reads the rest, and takes 25 us when the caches are cold.
+        if type(command) is str and command.isascii() and timeout is None and workdir is None:
+            return command, timeout, workdir
+    read = SHELL_COMMAND.read(given)
+    return read.command, read.timeout, read.workdir
+
+
+_NAMES = frozenset({"command", "timeout", "workdir"})

@@ -112,3 +112,17 @@ def test_history_is_kept(terminal: Callable[[], pexpect.spawn], tmp_path: Path) 
     second = terminal()
     second.send("\x1b[A\r")
     second.expect(r"from before\r\n.*\$ ")
+
+
+def test_ctrl_c_gives_a_continued_command_up(terminal: Callable[[], pexpect.spawn], tmp_path: Path) -> None:
+    """Ctrl-C in the second line of a command runs none of it, and leaves nothing in the history."""
+    process = terminal()
+    process.sendline("touch made \\")
+    process.expect_exact("> ")
+    process.send("half a line")
+    process.sendintr()
+    process.expect_exact("~ [0] $ ")
+    process.sendeof()
+    process.expect(pexpect.EOF)
+    assert not (tmp_path / "made").exists()
+    assert "\x03" not in (tmp_path / ".local/state/shellkit/history").read_text()

@@ -321,3 +321,19 @@ def test_live_output_comes_through_the_gate(bench: Any) -> None:
 
     asyncio.run(call())
     assert sorted(heard) == [("stderr", "two\n"), ("stdout", "one\n")]
+
+
+def test_a_command_is_judged_once_however_often_a_framework_asks(bench: Any) -> None:
+    """Issue 3: hooks may run as often as a framework likes; the policy is a value, so its judgement is kept."""
+    seen: list[str] = []
+    tool = bench(approval="policy", policy=_Policy(seen), approver=None).tool
+
+    async def call() -> None:
+        arguments = {"command": "touch made"}
+        request = await tool.approval_request(arguments)
+        assert request is not None
+        assert await tool.approval_request(arguments) is not None
+        assert (await tool.resume(request, True, arguments)).result is not None
+
+    asyncio.run(call())
+    assert seen == ["policy"]
