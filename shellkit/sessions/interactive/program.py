@@ -26,6 +26,7 @@ from ...process import reaper
 from ...process.awaiting import awaits_input, descendants
 from ...process.tree import Containment, containment, send
 from .channel import Channel
+from .expectation import Expectation
 from .pump import CHUNK_BYTES, Pump
 from .sink import Sink
 
@@ -95,6 +96,7 @@ class Program:
         self._writer_watched = False
         self._ending_input = False
         self._alarms: set[Alarm] = set()
+        self._expectation: Expectation | None = None
         self._released = False
         self._ended_at: float | None = None
         self._status: int | None = None
@@ -220,6 +222,28 @@ class Program:
             self._buffer.clear()
             return output
 
+    def peek(self) -> str:
+        """Return what `take` would, and leave it unread."""
+        with self._lock:
+            return self._buffer.text()
+
+    def expect(self, expectation: Expectation) -> None:
+        """Let what is unread, and what comes from now on, be searched until `unexpect`.
+
+        Raises:
+            ValueError: somebody else waits for a pattern of the same program.
+        """
+        with self._lock:
+            if self._expectation is not None:
+                raise ValueError("somebody waits for a pattern of this program already; wait one after the other")
+            self._expectation = expectation
+            expectation.look(self._buffer.text(), self._buffer)
+
+    def unexpect(self) -> None:
+        """Search no more."""
+        with self._lock:
+            self._expectation = None
+
     def ring(self, alarm: Alarm) -> None:
         """Call `alarm`, in any thread, whenever something has happened, until `silence`."""
         with self._lock:
@@ -309,7 +333,7 @@ class Program:
         self._containment.leave(self.pid)
         # What it printed is in the pipe or the terminal by now; what goes on printing is something that it left.
         self._drain(buffer)
-        self._buffer.append(self._partial)
+        self._keep(self._partial)
         self._partial = b""
         self._unsent.clear()
         self._ended_at = time.monotonic()
@@ -332,13 +356,17 @@ class Program:
     def _receive(self, data: memoryview) -> None:
         self._tell_sinks(lambda sink: sink.output(data))
         whole = len(data) - _unfinished(data)
-        if self._partial:
-            self._buffer.append(self._partial)
-        self._buffer.append(data[:whole])
+        self._keep(self._partial + data[:whole] if self._partial else data[:whole])
         self._partial = bytes(data[whole:])
         self._last = (self._last + bytes(data[-_PROMPT_BYTES:]))[-_PROMPT_BYTES:]
         self.output_at = time.monotonic()
         self._alert()
+
+    def _keep(self, data: bytes | memoryview) -> None:
+        if data:
+            self._buffer.append(data)
+            if self._expectation is not None:
+                self._expectation.look(bytes(data).decode("utf-8", "replace"), self._buffer)
 
     def _flush(self) -> None:
         """Send what is unsent as far as there is room."""

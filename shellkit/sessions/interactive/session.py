@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import time
@@ -17,9 +18,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
-from ...errors import InvalidWorkdir, SpawnError
+from ...errors import InvalidWorkdir, ProcessEnded, SpawnError
 from ...policy.environ import filter_environment
 from .channel import Channel, PipeChannel, TerminalChannel
+from .display import Display, ScreenView
+from .expectation import Expectation, Match, Pattern, compile_patterns
+from .keys import encode_key
 from .program import Output, Program
 from .pump import Pump
 from .sink import Sink
@@ -30,8 +34,11 @@ __all__ = ["InteractiveSession"]
 _ASK, _KILL = 0.1, 0.6
 _FIRST_LOOK, _LAST_LOOK = 0.001, 0.02
 
-#: The largest size that a terminal can have: struct winsize holds two unsigned shorts (ioctl_tty(2)).
-_LARGEST = 65535
+#: Rows, and columns, of the largest screen: a program can fill all of it with one sequence, at 100 bytes a cell.
+_LARGEST = 1000
+
+#: Characters of the output that an error shows.
+_SHOWN = 500
 
 
 class InteractiveSession:
@@ -86,7 +93,8 @@ class InteractiveSession:
         self._term = term
         self._limit = max_output_bytes
         self._pump = pump
-        self._sinks = sinks
+        self._display = Display(rows, columns) if tty else None
+        self._sinks = [*sinks, *([self._display] if self._display is not None else [])]
         self._started: Program | None = None
         self._finalizer: weakref.finalize[[Program, Pump | None, int], InteractiveSession] | None = None
 
@@ -229,6 +237,18 @@ class InteractiveSession:
         if program.unsent:
             await self._until(lambda: not program.unsent or program.ended, None)
 
+    async def send_keys(self, *names: str) -> None:
+        """Press keys: `send_keys("Escape", ":", "q", "Enter")`, `send_keys("C-c")`, `send_keys("Up", "M-x")`.
+
+        The names are tmux's: Enter, Tab, BTab, Space, BSpace, Escape, Up, Down, Left, Right, Home, End, Insert,
+        Delete, PageUp, PageDown, F1 to F12, one character; C-a is Ctrl with a, M-a is Alt with a.
+
+        Raises:
+            ValueError: there is no such key. Nothing was typed.
+            ProcessEnded, StdinClosed: as in `write`.
+        """
+        await self.write("".join([encode_key(name) for name in names]))
+
     def close_stdin(self) -> None:
         """Let the program see end-of-file after what was typed; in a terminal this types Ctrl-D."""
         self._program.close_stdin()
@@ -244,7 +264,7 @@ class InteractiveSession:
         """Give the terminal another size and tell the program (SIGWINCH).
 
         Raises:
-            ValueError: a size below 1 or above 65,535; or there is no terminal.
+            ValueError: a size below 1 or above 1,000; or there is no terminal.
         """
         _check_size(rows, columns)
         self._program.resize(rows, columns)
@@ -272,6 +292,49 @@ class InteractiveSession:
             await self._until(lambda: program.ended, left)
         return program.take()
 
+    async def expect(self, patterns: Pattern | Sequence[Pattern], timeout: float | None = 30.0) -> Match:
+        """Wait until the program prints what matches, and count everything up to there as read.
+
+        What is unread already is searched first. A terminal ends lines with "\\r\\n".
+
+        Args:
+            patterns: one regular expression or several; in a string `.` matches line ends, too. A match can be
+                16,384 characters long.
+            timeout: seconds; None for no limit.
+
+        Raises:
+            TimeoutError: not within `timeout`; what was printed is still unread.
+            ProcessEnded: the program ended without it; what was printed is still unread.
+            ValueError: no regular expression; or another call waits for one already.
+        """
+        compiled = compile_patterns(patterns)
+        expectation = await self._search(compiled, timeout, consume=True)
+        if expectation.match is not None:
+            return expectation.match
+        wanted = " or ".join(repr(pattern.pattern) for pattern in compiled)
+        last = f"the last of its output is {self._program.peek()[-_SHOWN:]!r}"
+        if self._program.ended:
+            raise ProcessEnded(f"the program ended with exit code {self.exit_code} without {wanted}; {last}")
+        raise TimeoutError(f"the program has not printed {wanted} within {timeout} s; {last}")
+
+    async def seen(self, patterns: Pattern | Sequence[Pattern], timeout: float | None = 30.0) -> bool:
+        """Wait as `expect` does, but leave everything unread, and return False at the time-out or the end."""
+        expectation = await self._search(compile_patterns(patterns), timeout, consume=False)
+        return expectation.match is not None
+
+    async def screen(self) -> ScreenView:
+        """Return what a person would see on the terminal.
+
+        It is exact as long as the program prints no more than 128 KiB from one look to the next; beyond, it is
+        drawn from the newest 128 KiB. Colours are left out.
+
+        Raises:
+            ValueError: there is no terminal.
+        """
+        if self._display is None:
+            raise ValueError("a program on pipes has no screen; start it with tty=True, or read() its output")
+        return await asyncio.get_running_loop().run_in_executor(None, self._display.view)
+
     # -- inside ------------------------------------------------------------------------------------------
 
     @property
@@ -279,6 +342,17 @@ class InteractiveSession:
         if self._started is None:
             raise ValueError("the program has not been started; call start(), or use `async with`")
         return self._started
+
+    async def _search(
+        self, patterns: Sequence[re.Pattern[str]], timeout: float | None, *, consume: bool
+    ) -> Expectation:
+        program, expectation = self._program, Expectation(patterns, consume=consume)
+        program.expect(expectation)
+        try:
+            await self._until(lambda: expectation.match is not None or program.ended, timeout)
+        finally:
+            program.unexpect()
+        return expectation
 
     async def _until(self, done: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until `done`, which is asked whenever something has happened; False at the time-out."""
