@@ -10,6 +10,7 @@ ShellkitError
 ├── UnknownOutput         (also LookupError) run the command again, or ask for what the message names
 ├── ProcessEnded                             start the program again; what it printed can still be read
 ├── StdinClosed                              start the program again, and leave its stdin open
+├── UnknownProcess        (also LookupError) launch it again, or take one that the message names
 ├── CommandDenied                            ask a person, or send another command
 └── CommandFailed                            read `.result`; raised by `ShellResult.raise_for_exit()` only
 
@@ -35,6 +36,7 @@ __all__ = [
     "SpawnError",
     "StdinClosed",
     "UnknownOutput",
+    "UnknownProcess",
 ]
 
 
@@ -80,6 +82,10 @@ class ProcessEnded(ShellkitError):
 
 class StdinClosed(ShellkitError):
     """A program was to be typed to whose standard input is closed."""
+
+
+class UnknownProcess(ShellkitError, LookupError):
+    """No program has this number: none ever had, or it had to make room for others."""
 
 
 class CommandDenied(ShellkitError):
