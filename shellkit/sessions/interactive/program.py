@@ -216,8 +216,11 @@ class Program:
                 self._tell_sinks(lambda sink: sink.resized(rows, columns))
 
     def take(self) -> Output:
-        """Return what was printed since the last time."""
+        """Return what was printed since the last time, up to this moment."""
         with self._lock:
+            if not self._released:
+                # The pump may be resting, or behind: what a program printed before it asked for input is its answer.
+                self._drain(memoryview(bytearray(CHUNK_BYTES)))
             output = Output(self._buffer.text(), self._buffer.omitted)
             self._buffer.clear()
             return output

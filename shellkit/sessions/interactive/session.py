@@ -121,6 +121,16 @@ class InteractiveSession:
         return self._program.runtime
 
     @property
+    def output_at(self) -> float:
+        """When the program last printed something, or else was started (`time.monotonic`)."""
+        return self._program.output_at
+
+    @property
+    def leaves_running(self) -> bool:
+        """Whether the program has ended, and something that it started has not."""
+        return self._program.ended and self._program.survives()
+
+    @property
     def unsent(self) -> int:
         """Bytes that were typed and that the program has not made room for yet."""
         return self._program.unsent
@@ -275,6 +285,10 @@ class InteractiveSession:
         """Return what was printed since it was last read; after the end, too."""
         return self._program.take()
 
+    def peek(self) -> str:
+        """Return what `read` would, and leave it unread."""
+        return self._program.peek()
+
     async def read_until_quiet(self, quiet: float = 0.1, timeout: float = 10.0) -> Output:
         """Wait until nothing has been printed for a while, then read.
 
@@ -312,7 +326,7 @@ class InteractiveSession:
         if expectation.match is not None:
             return expectation.match
         wanted = " or ".join(repr(pattern.pattern) for pattern in compiled)
-        last = f"the last of its output is {self._program.peek()[-_SHOWN:]!r}"
+        last = f"the last of its output is {self.peek()[-_SHOWN:]!r}"
         if self._program.ended:
             raise ProcessEnded(f"the program ended with exit code {self.exit_code} without {wanted}; {last}")
         raise TimeoutError(f"the program has not printed {wanted} within {timeout} s; {last}")
