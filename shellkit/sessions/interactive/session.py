@@ -190,8 +190,27 @@ class InteractiveSession:
             `exit_code`, which is None if the program still runs at the time-out.
         """
         program = self._program
-        await self._until(lambda: program.ended, timeout)
+        await self.wait_until(lambda: program.ended, timeout)
         return program.exit_code
+
+    async def wait_until(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until `done` returns true, which is asked whenever the program has printed, taken input or ended.
+
+        Args:
+            done: called in this task.
+            timeout: seconds; None for no limit.
+
+        Returns:
+            False if it has not become true by the time-out.
+        """
+        give_up = None if timeout is None else time.monotonic() + timeout
+        async with self._alarm() as alarm:
+            while not done():
+                left = None if give_up is None else give_up - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                await alarm.wait(left)
+        return True
 
     async def terminate(self) -> None:
         """End everything that the program started and give everything back, within the grace period. Idempotent.
@@ -211,7 +230,7 @@ class InteractiveSession:
             elif rung is not None and spent >= self.grace * rung[0]:
                 program.signal(*rung[1])
                 rung = next(rungs, None)
-            await self._until(lambda: False, look_after)
+            await self.wait_until(lambda: False, look_after)
             look_after = min(2 * look_after, _LAST_LOOK)
         self.abandon()
 
@@ -245,7 +264,7 @@ class InteractiveSession:
         program = self._program
         program.type(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text))
         if program.unsent:
-            await self._until(lambda: not program.unsent or program.ended, None)
+            await self.wait_until(lambda: not program.unsent or program.ended, None)
 
     async def send_keys(self, *names: str) -> None:
         """Press keys: `send_keys("Escape", ":", "q", "Enter")`, `send_keys("C-c")`, `send_keys("Up", "M-x")`.
@@ -303,7 +322,7 @@ class InteractiveSession:
             left = min(max(begun, program.output_at) + quiet, begun + timeout) - now
             if left <= 0:
                 break
-            await self._until(lambda: program.ended, left)
+            await self.wait_until(lambda: program.ended, left)
         return program.take()
 
     async def expect(self, patterns: Pattern | Sequence[Pattern], timeout: float | None = 30.0) -> Match:
@@ -363,21 +382,10 @@ class InteractiveSession:
         program, expectation = self._program, Expectation(patterns, consume=consume)
         program.expect(expectation)
         try:
-            await self._until(lambda: expectation.match is not None or program.ended, timeout)
+            await self.wait_until(lambda: expectation.match is not None or program.ended, timeout)
         finally:
             program.unexpect()
         return expectation
-
-    async def _until(self, done: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait until `done`, which is asked whenever something has happened; False at the time-out."""
-        give_up = None if timeout is None else time.monotonic() + timeout
-        async with self._alarm() as alarm:
-            while not done():
-                left = None if give_up is None else give_up - time.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                await alarm.wait(left)
-        return True
 
     @asynccontextmanager
     async def _alarm(self) -> AsyncIterator[_Alarm]:
