@@ -302,26 +302,23 @@ class Program:
             if not self._released:
                 self._containment.enter(self.pid)
 
-    def _readable(self, events: int, buffer: memoryview) -> bool:
+    def _readable(self, events: int, buffer: memoryview) -> None:
         with self._lock:
-            if self._released:
-                return False
-            if events & select.EPOLLOUT:
-                self._flush()
-            return self._drain(buffer)
+            if not self._released:
+                if events & select.EPOLLOUT:
+                    self._flush()
+                self._drain(buffer)
 
-    def _writable(self, events: int, buffer: memoryview) -> bool:
+    def _writable(self, events: int, buffer: memoryview) -> None:
         with self._lock:
             if not self._released:
                 self._flush()
-            return False
 
-    def _process_ended(self, events: int, buffer: memoryview) -> bool:
+    def _process_ended(self, events: int, buffer: memoryview) -> None:
         with self._lock:
             if not self._released and not self.ended and self._look_at_end():
                 self._pump.forget(self._pidfd)
                 self._note_end(buffer)
-            return False
 
     def _look_at_end(self) -> bool:
         try:
@@ -342,19 +339,18 @@ class Program:
         self._ended_at = time.monotonic()
         self._alert()
 
-    def _drain(self, buffer: memoryview) -> bool:
-        """Read what is there, within bounds, and return whether there may be more."""
+    def _drain(self, buffer: memoryview) -> None:
+        """Read what is there, within bounds."""
         reader = self._channel.reader
         for _ in range(_READS):
             try:
                 count = os.readv(reader, [buffer])
             except BlockingIOError:
-                return False
+                return
             if not count:
                 self._pump.forget(reader)
-                return False
+                return
             self._receive(buffer[:count])
-        return True
 
     def _receive(self, data: memoryview) -> None:
         self._tell_sinks(lambda sink: sink.output(data))

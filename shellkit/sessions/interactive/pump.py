@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 import os
 import select
 import signal
@@ -24,13 +25,18 @@ _log = logging.getLogger("shellkit")
 #: What a pipe holds by default (pipe(7)): one read empties a full one.
 CHUNK_BYTES = 65536
 
-#: After a round that found more than it could read, the thread rests this many times as long as the round took.
-#: Programs that print without end then wait for us a part of the time, and leave a processor to everybody else.
-_REST_RATIO = 3.0
-_LONGEST_REST = 0.01
+#: A descriptor rests this many times as long as draining it took, for each other one that prints as well: programs
+#: that print without end wait for us a part of the time, and leave a processor to everybody else. One alone never
+#: waits. They wake up together, so that one round serves many. With 64 of them on 2 cores `run("true")` takes 1 to
+#: 1.6 times as long as without them; without rests 3 to 4 times.
+_REST_RATIO = 4.0
+_LONGEST_REST = 0.05
+_REST_GRID = 0.01
+#: Not worth a rest: a prompt that is printed takes 20 us to drain.
+_SHORTEST_REST = 0.001
 
-#: Called in the thread with the events and a buffer that all share; returns whether there is more to read.
-Watcher = Callable[[int, memoryview], bool]
+#: Called in the thread with the events and a buffer that all share.
+Watcher = Callable[[int, memoryview], object]
 
 
 class Pump:
@@ -44,6 +50,8 @@ class Pump:
         # Reentrant, because a garbage collection inside may run a finalizer that calls `forget` and `stop`.
         self._mutex = threading.RLock()
         self._watchers: dict[int, Watcher] = {}
+        self._events: dict[int, int] = {}
+        self._resting: set[int] = set()
         self._errands: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
@@ -53,17 +61,23 @@ class Pump:
         """Call `watcher` when `fd` has one of the events, until `forget`; it must take a call without reason."""
         with self._mutex:
             self._watchers[fd] = watcher
-            self._poller.register(fd, events)
+            self._events[fd] = events
+            self._poller.register(fd, events | select.EPOLLONESHOT)
         self._start()
 
     def change(self, fd: int, events: int) -> None:
         """Watch a descriptor for other events from now on."""
-        self._poller.modify(fd, events)
+        with self._mutex:
+            self._events[fd] = events
+            if fd not in self._resting:
+                self._arm(fd)
 
     def forget(self, fd: int) -> None:
         """Watch a descriptor no more; the caller closes it. An unknown one is passed over."""
         with self._mutex:
             if self._watchers.pop(fd, None) is not None:
+                del self._events[fd]
+                self._resting.discard(fd)
                 self._poller.unregister(fd)
 
     def run(self, errand: Callable[[], None], *, after: float = 0.0) -> None:
@@ -99,26 +113,46 @@ class Pump:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not self._stopping:
             ready = self._poller.poll(self._patience())
-            begun = time.monotonic()
-            # Not `any(...)` over a generator: each must be called.
-            busy = [self._call(fd, events) for fd, events in ready]
+            for fd, events in ready:
+                if fd == self._wake:
+                    os.eventfd_read(fd)
+                    continue
+                begun = time.monotonic()
+                self._call(fd, events)
+                self._rest(fd, time.monotonic() - begun, len(ready) - 1)
             self._run_errands()
-            if any(busy):
-                time.sleep(min(_REST_RATIO * (time.monotonic() - begun), _LONGEST_REST))
 
-    def _call(self, fd: int, events: int) -> bool:
-        if fd == self._wake:
-            os.eventfd_read(fd)
-            return False
+    def _arm(self, fd: int) -> None:
+        # One shot at a time, because a hang-up is reported whatever is asked for (epoll_ctl(2), EPOLLHUP).
+        if fd in self._watchers:
+            self._poller.modify(fd, self._events[fd] | select.EPOLLONESHOT)
+
+    def _rest(self, fd: int, spent: float, others: int) -> None:
+        """Watch a descriptor again, at once or after a while."""
+        with self._mutex:
+            rest = _REST_RATIO * spent * (others + len(self._resting))
+            if rest < _SHORTEST_REST:
+                self._arm(fd)
+                return
+            self._resting.add(fd)
+            at = time.monotonic() + min(rest, _LONGEST_REST)
+            at = math.ceil(at / _REST_GRID) * _REST_GRID
+            heapq.heappush(self._errands, (at, next(self._order), lambda: self._wake_up(fd)))
+
+    def _wake_up(self, fd: int) -> None:
+        with self._mutex:
+            self._resting.discard(fd)
+            self._arm(fd)
+
+    def _call(self, fd: int, events: int) -> None:
         watcher = self._watchers.get(fd)
         if watcher is None:  # forgotten since the poll
-            return False
+            return
         try:
-            return watcher(events, self._buffer)
+            watcher(events, self._buffer)
         except Exception:  # noqa: BLE001  (the thread must live on for the other programs)
             _log.exception("draining a program failed; it is not watched any more")
             self.forget(fd)
-            return False
 
     def _run_errands(self) -> None:
         while True:
