@@ -9,10 +9,12 @@ from .errors import (
     InvalidWorkdir,
     ShellkitError,
     SpawnError,
+    UnknownOutput,
 )
 from .executors.base import Executor
 from .executors.blocking import BlockingExecutor
 from .executors.local import LocalExecutor
+from .output.page import OutputPage
 from .resolver import Shell, resolve
 from .result import ShellResult
 from .sessions.jobs import BackgroundJob, BlockingJob, JobOutput
@@ -32,9 +34,11 @@ __all__ = [
     "InvalidWorkdir",
     "JobOutput",
     "LocalExecutor",
+    "OutputPage",
     "Shell",
     "ShellResult",
     "ShellkitError",
     "SpawnError",
+    "UnknownOutput",
     "resolve",
 ]

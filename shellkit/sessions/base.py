@@ -18,6 +18,7 @@ from ..process.tree import Containment
 from ..protocol.base import Dialect
 from ..result import ShellResult
 from .drive import Procedure
+from .spill import SpillStore
 
 __all__ = ["Listener", "RunCall", "Session", "SessionSettings", "Spawner", "StreamName"]
 
@@ -42,6 +43,7 @@ class SessionSettings:
         grace: seconds that ending something may take.
         start_timeout: seconds that a new shell may take to answer.
         max_output_bytes: bytes to keep of each stream.
+        spills: where larger output is kept whole; None for nowhere.
     """
 
     dialect: Dialect
@@ -54,6 +56,7 @@ class SessionSettings:
     grace: float
     start_timeout: float
     max_output_bytes: int
+    spills: SpillStore | None = None
 
 
 @attrs.frozen(kw_only=True)

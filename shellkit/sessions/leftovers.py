@@ -33,9 +33,12 @@ def set_aside(
         return
     outcome.snapshot(turn)
     job = Job(live.give_up_captures() if held else None, group)
-    turn.stdout.buffer.clear()
-    turn.stderr.buffer.clear()
-    turn.stdout.listener = turn.stderr.listener = None
+    for capture in (turn.stdout, turn.stderr):
+        capture.listener = None
+        if held:  # the job goes on writing, to the same file if there is one
+            capture.buffer.clear()
+        else:
+            capture.clear()
     if job.pids and len(attendant.jobs()) >= MAX_JOBS:
         job.end_now()
         outcome.notes.append(

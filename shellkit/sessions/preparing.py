@@ -19,11 +19,14 @@ from .turn import Turn
 __all__ = ["prepare_call", "run_startup_commands"]
 
 
-def prepare_call(live: LiveShell, pipes: PipeSource, call: RunCall, exit_code: int, files: list[int]) -> Call:
+def prepare_call(
+    live: LiveShell, settings: SessionSettings, pipes: PipeSource, call: RunCall, exit_code: int, files: list[int]
+) -> Call:
     """Give a command its pipes, its input and, if it is long, a file.
 
     Args:
         live: the shell that will run it.
+        settings: where its output goes if it is too large.
         pipes: where files come from.
         call: the command.
         exit_code: what `$?` shall be when it starts.
@@ -33,6 +36,8 @@ def prepare_call(live: LiveShell, pipes: PipeSource, call: RunCall, exit_code: i
     stdout.listener = stderr.listener = None
     if call.listener is not None:
         stdout.listener, stderr.listener = partial(call.listener, "stdout"), partial(call.listener, "stderr")
+    if settings.spills is not None:
+        stdout.spill, stderr.spill = settings.spills.file(), settings.spills.file()
     endpoints = live.endpoints(merge_stderr=call.merge_stderr)
     if call.input:
         endpoints = attrs.evolve(endpoints, stdin=_file(pipes, call.input, files))
