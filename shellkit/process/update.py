@@ -5,13 +5,12 @@ Nothing here touches the system, and everything in it can be put into JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from ..output.ansi import clean
-from ..output.tokens import estimate_tokens, truncate_tokens
+from ..output.tokens import TokenCounter, estimate_tokens, truncate_tokens
 
 __all__ = ["ProcessInfo", "ProcessUpdate"]
 
@@ -53,23 +52,26 @@ class ProcessUpdate:
         """Whether the program runs on."""
         return self.process_id is not None
 
-    def for_model(self, max_tokens: int | None = None, count_tokens: Callable[[str], int] = estimate_tokens) -> str:
+    def for_model(self, *, max_tokens: int | None = None, count_tokens: TokenCounter = estimate_tokens) -> str:
         """Return the update as text for a model: cleaned output, then whether the program runs on.
 
         Args:
-            max_tokens: how long the output may be; head and tail are kept. None for no limit but the bytes'.
-            count_tokens: says how many tokens a text has.
+            max_tokens: the most that the output may have; head and tail are kept. None for no limit.
+            count_tokens: how to count; `shellkit.output.tokens.tokenizer` gives a model's own.
         """
-        output = clean(self.output).removesuffix("\n")
+        output = whole = clean(self.output).removesuffix("\n")
         if max_tokens is not None:
-            output = truncate_tokens(output, max_tokens, count_tokens)
+            output = truncate_tokens(whole, max_tokens, count_tokens)
         if self.running:
             state = f"[still running, session_id {self.process_id}, {self.runtime:.2f} s so far"
             state += "; it waits for input]" if self.waits_for_input else "]"
         else:
             code = "exit code unknown" if self.exit_code is None else f"exit code {self.exit_code}"
             state = f"[{code}, ran {self.runtime:.2f} s]"
-        lines = [output or "[no new output]", state, *(f"[note: {note}]" for note in self.notes)]
+        lines = [output or "[no new output]", state]
+        if self.output_ref and (self.omitted or output != whole):
+            lines.append(f"[all of its output: read_output, ref {self.output_ref}]")
+        lines += [f"[note: {note}]" for note in self.notes]
         return "\n".join(lines).encode("utf-8", "replace").decode("utf-8")
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 
+from ..output.search import LinePattern
+from ..sessions.spill.page import PageRequest
 from .base import Wanted
 from .schema import InvalidArguments, Schema, check_command, check_workdir, not_bool, strict
 
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
 __all__ = [
     "EXEC_COMMAND",
     "LIST_PROCESSES",
+    "READ_OUTPUT",
     "STOP_PROCESS",
     "WRITE_STDIN",
     "Launch",
     "Look",
+    "Page",
     "parse_launch",
     "parse_look",
+    "parse_page",
 ]
 
 #: Seconds that a call may wait, least and most, as in Codex: shorter ones burn turns, longer ones hang the loop.
@@ -160,6 +165,28 @@ def _stop_process() -> type[BaseModel]:
     return StopProcess
 
 
+def _read_output() -> type[BaseModel]:
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+    number = Annotated[int | None, BeforeValidator(not_bool)]
+
+    class ReadOutput(BaseModel):
+        model_config = ConfigDict(extra="forbid", json_schema_extra=strict)
+
+        ref: str = Field(description="Which output: the ref that an answer has named.")
+        offset: number = Field(default=None, description="Byte to begin at; with pattern, where to begin to search.")
+        limit: number = Field(default=None, description="Bytes to return; null for 16384.")
+        first_line: number = Field(default=None, description="Line to begin at, counted from 1.")
+        last_line: number = Field(default=None, description="Line to end at; null for the first one alone.")
+        pattern: str | None = Field(
+            default=None, description="Show only the lines that match this regular expression, with their numbers."
+        )
+        context: number = Field(default=None, description="Lines to show before and after each match; null for 0.")
+        tail: number = Field(default=None, description="Show this many lines from the end.")
+
+    return ReadOutput
+
+
 _COMMON: Mapping[str, str] = {
     "yield_time_ms": "must be a number of milliseconds, or null",
     "max_output_tokens": "must be a whole number, or null",
@@ -184,6 +211,17 @@ WRITE_STDIN = Schema(
 )
 LIST_PROCESSES = Schema(_list_processes, "{}", {})
 STOP_PROCESS = Schema(_stop_process, '{"session_id": 1}', _COMMON)
+_NUMBER = "must be a whole number, or null"
+READ_OUTPUT = Schema(
+    _read_output,
+    '{"ref": "...", "offset": null, "limit": null, "first_line": null, "last_line": null, "pattern": "error", '
+    '"context": 2, "tail": null}',
+    {
+        "ref": "must be the text that an answer has named",
+        "pattern": "must be a regular expression, or null",
+        **dict.fromkeys(("offset", "limit", "first_line", "last_line", "context", "tail"), _NUMBER),
+    },
+)
 
 
 def parse_launch(arguments: object, here: str) -> Launch:
@@ -210,10 +248,49 @@ def parse_look(given: Any) -> dict[str, Any]:
     return {"process_id": given.session_id, **_waiting(given, bounds[0], bounds)}
 
 
+@attrs.frozen(kw_only=True)
+class Page(Wanted):
+    """A part of an output.
+
+    Attributes:
+        ref: which output.
+        part: which part, as arguments of `read_output`.
+    """
+
+    ref: str
+    part: Mapping[str, Any]
+
+
+def parse_page(arguments: object, granted: str) -> Page:
+    """Return what a model sent to `read_output`."""
+    given = READ_OUTPUT.read(arguments)
+    first, last = given.first_line, given.last_line
+    if first is None and last is not None:
+        raise InvalidArguments("Not run: last_line needs first_line.")
+    part = {
+        "offset": given.offset,
+        "limit": given.limit,
+        "lines": None if first is None else (first, first if last is None else last),
+        "pattern": given.pattern or None,
+        "context": given.context or 0,
+        "tail": given.tail,
+    }
+    try:
+        PageRequest.of(**part)
+    except (TypeError, ValueError) as error:
+        raise InvalidArguments(f"Not run: {error}.") from None
+    return Page(command="", reader=f"the output {given.ref[:80]}", granted=granted, ref=given.ref, part=part)
+
+
 def _waiting(given: Any, default: float, bounds: tuple[float, float]) -> dict[str, Any]:
     wanted = default if given.yield_time_ms is None else given.yield_time_ms / 1000
     if math.isnan(wanted):
         raise InvalidArguments("Not run: yield_time_ms must be a number of milliseconds, or null.")
+    if given.until and given.until != "exit":
+        try:
+            LinePattern(given.until)
+        except ValueError as error:
+            raise InvalidArguments(f"Not run: until: {error}.") from None
     if given.max_output_tokens is not None and given.max_output_tokens < 1:
         raise InvalidArguments("Not run: max_output_tokens must be 1 or more, or null.")
     least, most = bounds

@@ -1,4 +1,4 @@
-"""The tools for programs that run on while a model talks to them: start, type, list, stop.
+"""The tools for programs that run on while a model talks to them: start, type, list, stop, read.
 
 They stand behind the gate of the conversation's `ShellTool`, as `Executor.as_tools` makes them. Starting is judged and
 approved like a command. Typing is approved as `typing` says; whatever it says, Ctrl-C needs nobody, and what is typed
@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import attrs
 
 from ..errors import UnknownProcess
+from ..output.page import OutputPage
 from ..policy.approvals import displayed
 from ..process.update import ProcessInfo, ProcessUpdate
 from .base import OnOutput, ProgramRunner, ToolOutput, Wanted
@@ -19,23 +20,35 @@ from .gate import Gate
 from .program_schema import (
     EXEC_COMMAND,
     LIST_PROCESSES,
+    READ_OUTPUT,
     STOP_PROCESS,
     WRITE_STDIN,
     Launch,
     Look,
+    Page,
     parse_launch,
     parse_look,
+    parse_page,
 )
 from .schema import InvalidArguments
-from .tool import Tool
+from .tool import ShellTool, Tool
 
-__all__ = ["ExecCommand", "ListProcesses", "StopProcess", "TypingMode", "WriteStdin"]
+__all__ = [
+    "ExecCommand",
+    "ListProcesses",
+    "ReadOutput",
+    "StopProcess",
+    "TypingMode",
+    "WriteStdin",
+    "program_tools",
+]
 
 #: Whether typing into a program is approved: every time, once for each program, or never.
 TypingMode = Literal["always", "first", "never"]
 
 _CTRL_C = "\x03"
 _NOBODY_ASKED = "needs no approval"
+_UNSEEN = "the program asks for a secret"
 
 
 class _ProgramTool(Tool[Any, Any]):
@@ -66,7 +79,7 @@ class _ProgramTool(Tool[Any, Any]):
             )
         if notes:
             update = attrs.evolve(update, notes=(*update.notes, *notes))
-        return ToolOutput(text=update.for_model(wanted.max_tokens), update=update)
+        return ToolOutput(text=update.for_model(max_tokens=wanted.max_tokens), update=update)
 
 
 class ExecCommand(_ProgramTool):
@@ -113,7 +126,7 @@ class _Typing(Look):
     def edited(self, command: str) -> _Typing:
         if self.secret is None:
             return attrs.evolve(self, command=command)
-        return attrs.evolve(self, command=_hidden(command), secret=command)
+        return attrs.evolve(self, command=_hidden(command, _UNSEEN), secret=command)
 
 
 class WriteStdin(_ProgramTool):
@@ -154,13 +167,15 @@ class WriteStdin(_ProgramTool):
         known = self._known(given.session_id)
         chars = given.chars or ""
         reader = f"process {known.process_id}: {displayed(known.command, 200)}"
-        if not known.running or not chars.strip(_CTRL_C):
-            return _Typing(command=chars if known.running else "", reader=reader, granted=_NOBODY_ASKED, **looking)
+        if not chars.strip(_CTRL_C):
+            return _Typing(command=chars, reader=reader, granted=_NOBODY_ASKED, **looking)
+        if not known.running:
+            command = _hidden(chars, "the program has ended")
+            return _Typing(command=command, secret=chars, reader=reader, granted=_NOBODY_ASKED, **looking)
         granted = self._typing == "never" or (self._typing == "first" and known.process_id in self._approved)
-        hidden = known.asks_secret
         return _Typing(
-            command=_hidden(chars) if hidden else chars,
-            secret=chars if hidden else None,
+            command=_hidden(chars, _UNSEEN) if known.asks_secret else chars,
+            secret=chars if known.asks_secret else None,
             reader=reader,
             granted=f"typing={self._typing}" if granted else "",
             **looking,
@@ -183,8 +198,8 @@ _TYPING = {
 }
 
 
-def _hidden(chars: str) -> str:
-    return f"({len(chars)} characters, not shown: the program asks for a secret)"
+def _hidden(chars: str, why: str) -> str:
+    return f"({len(chars)} characters, not shown: {why})"
 
 
 class ListProcesses(_ProgramTool):
@@ -235,3 +250,46 @@ class StopProcess(_ProgramTool):
 
     def _render(self, result: ProcessUpdate, wanted: Look, notes: list[str]) -> ToolOutput:
         return self._told(result, wanted, notes)
+
+
+class ReadOutput(_ProgramTool):
+    """Read in an output that was too large to be returned whole."""
+
+    @property
+    def description(self) -> str:
+        return (
+            "Read a part of an output that was too large to be returned whole, by the ref that the answer has named: "
+            "from a byte, some lines, the lines that match a pattern, or the end. Give one of offset, first_line, "
+            "pattern and tail."
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return READ_OUTPUT.parameters()
+
+    def _validate(self, arguments: object) -> Page:
+        return parse_page(arguments, _NOBODY_ASKED)
+
+    async def _run(self, wanted: Page, on_output: OnOutput | None) -> OutputPage:
+        return await self._runner.read_output(wanted.ref, **wanted.part)
+
+    def _render(self, result: OutputPage, wanted: Page, notes: list[str]) -> ToolOutput:
+        return ToolOutput(text="\n".join([result.for_model(), *(f"[note: {note}]" for note in notes)]))
+
+
+def program_tools(shell: ShellTool, runner: ProgramRunner, typing: TypingMode) -> tuple[Tool[Any, Any], ...]:
+    """Return the tools that stand behind the gate of `shell`, by the names that models know.
+
+    Args:
+        shell: the conversation's.
+        runner: the executor.
+        typing: see `WriteStdin`.
+    """
+    gate = shell.gate
+    return (
+        ExecCommand("exec_command", gate, runner),
+        WriteStdin("write_stdin", gate, runner, typing),
+        ListProcesses("list_processes", gate, runner),
+        StopProcess("stop_process", gate, runner),
+        ReadOutput("read_output", gate, runner),
+    )

@@ -80,7 +80,8 @@ class Tool(ABC, Generic[Asked, Result]):
         Args:
             arguments: the model's arguments: a JSON object as text, or a mapping.
             call_id: the framework's id of the call, for the audit log and traces.
-            on_output: called with ("stdout" | "stderr", text) while the command runs, as in `Executor.run`.
+            on_output: called with ("stdout" | "stderr", text) while a command of `run_shell` runs, as in
+                `Executor.run`; the tools for programs do not call it.
 
         Returns:
             What to tell the model. Refusals, wrong arguments and a shell that cannot start come back as text.
