@@ -278,8 +278,8 @@ class Program:
         with self._lock:
             if self._released:
                 return
-            self._containment.kill_everything()
             if not self.ended:
+                self._containment.kill_everything()
                 waiting = select.poll()
                 waiting.register(self._pidfd, select.POLLIN)
                 waiting.poll(1000)  # the kernel takes microseconds, a stuck device for ever
