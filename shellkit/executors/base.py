@@ -283,6 +283,7 @@ class Executor(ProgramHost):
                     self._turnstile.leave()
         finally:
             await programs
+            self._close_files()
 
     async def __aenter__(self) -> Executor:
         await self.start()
@@ -335,6 +336,11 @@ class Executor(ProgramHost):
         if self._spills is None:
             raise UnknownOutput("no output is kept: make the executor with spill_dir=... for that")
         return self._spills
+
+    def _close_files(self) -> None:
+        """Close what commands and programs have written to until their end."""
+        if self._spills is not None:
+            self._spills.close()
 
     def _forget_session(self) -> None:
         if self._finalizer is not None:

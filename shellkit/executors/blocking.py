@@ -171,6 +171,7 @@ class BlockingExecutor:
                 self._pass(lambda: drive_blocking(session.finish()))
                 self.executor._forget_session()
             programs.result()
+        self.executor._close_files()
 
     def __enter__(self) -> BlockingExecutor:
         self.start()

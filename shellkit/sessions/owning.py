@@ -82,5 +82,3 @@ class OwningSession(Session):
         reaper.unwatch(self._cookie)
         self._pipes.close()
         self._stop.close()
-        if self._settings.spills is not None:
-            self._settings.spills.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import resource
 from collections.abc import Callable
@@ -119,6 +120,30 @@ def test_a_job_alone(open_shell: OpenShell, spilling: dict[str, Any]) -> None:
     assert result.stdout_ref is None
     shell.run("echo > go")
     assert whole(shell, job.wait(10).stdout_ref) == NUMBERS
+
+
+def test_a_program_is_kept_whole(spilling: dict[str, Any]) -> None:
+    """E5: what a launched program prints is kept, too, also beyond what an update can hold."""
+
+    async def scenario() -> str:
+        async with LocalExecutor(shell="bash", **spilling) as shell:
+            update = await shell.launch("seq 20000", until="exit")
+            assert update.output_ref is not None
+            assert update.omitted
+            page = await shell.read_output(update.output_ref, limit=200_000)
+            assert page.ended
+            return page.text
+
+    assert asyncio.run(scenario()) == NUMBERS
+
+
+def test_an_executor_that_nobody_closes(spilling: dict[str, Any], tmp_path: Path) -> None:
+    """E5, G3: when the executor is garbage its files are removed."""
+    shell = LocalExecutor(shell="bash", **spilling).sync()
+    assert shell.run("seq 20000").stdout_ref is not None
+    del shell
+    gc.collect()
+    assert list((tmp_path / "spill").iterdir()) == []
 
 
 def test_reading_while_a_command_runs(spilling: dict[str, Any]) -> None:

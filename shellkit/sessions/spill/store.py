@@ -15,6 +15,7 @@ import secrets
 import shutil
 import threading
 import time
+import weakref
 
 import attrs
 
@@ -149,7 +150,7 @@ class SpillStore:
         self._limit = limit
         self._retention = retention
         self._folder: str | None = None
-        self._lock_fd = -1
+        self._finalizer: weakref.finalize[[str, int, float | None, int], SpillStore] | None = None
         self._mutex = threading.Lock()
         self._files: dict[str, SpillFile] = {}  # the oldest first
         self._growing: set[str] = set()
@@ -238,12 +239,8 @@ class SpillStore:
             self._closed = True
             for file in self._files.values():
                 file.removed = True
-        if self._folder is not None:
-            if self._retention is None:
-                shutil.rmtree(self._folder, ignore_errors=True)
-            else:
-                os.utime(self._lock_fd)  # the retention counts from now
-            os.close(self._lock_fd)
+        if self._finalizer is not None:
+            self._finalizer()
 
     def _open(self) -> str:
         """Make the executor's folder, and remove those whose owners are gone and whose time is over."""
@@ -261,8 +258,19 @@ class SpillStore:
             os.close(fd)
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self._lock_fd = fd
+        self._finalizer = weakref.finalize(self, _give_back, folder, fd, self._retention, os.getpid())
         return folder
+
+
+def _give_back(folder: str, lock: int, retention: float | None, pid: int) -> None:
+    """What happens to the folder when the store is closed, or garbage, or its interpreter exits."""
+    if os.getpid() != pid:
+        return
+    if retention is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        os.utime(lock)  # the retention counts from now
+    os.close(lock)
 
 
 def _listed(directory: str) -> list[str]:
