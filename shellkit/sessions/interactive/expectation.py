@@ -45,19 +45,17 @@ class Expectation:
 
     Args:
         patterns: regular expressions.
-        consume: whether a match makes everything up to its end count as read.
     """
 
-    def __init__(self, patterns: Sequence[re.Pattern[str]], *, consume: bool) -> None:
+    def __init__(self, patterns: Sequence[re.Pattern[str]]) -> None:
         from pexpect.expect import searcher_re  # type: ignore[import-untyped]  # pexpect has no annotations
 
         self._searcher = searcher_re(patterns)
-        self._consume = consume
         self._window = ""
         self.match: Match | None = None
 
     def look(self, text: str, buffer: HeadTailBuffer) -> None:
-        """Search `text`, with which `buffer`, the unread output, ends."""
+        """Search `text`, with which `buffer`, the unread output, ends; what follows a match is left in it."""
         if self.match is not None:
             return
         window = self._window + text
@@ -70,9 +68,8 @@ class Expectation:
         # A buffer too small for them holds neither of the two.
         before = buffer.text().removesuffix(after).removesuffix(found[0])
         self.match = Match(index=index, text=found[0], groups=found.groups(), before=before, omitted=buffer.omitted)
-        if self._consume:
-            buffer.clear()
-            buffer.append(after.encode())
+        buffer.clear()
+        buffer.append(after.encode())
 
 
 def compile_patterns(patterns: Pattern | Sequence[Pattern]) -> list[re.Pattern[str]]:

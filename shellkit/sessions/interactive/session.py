@@ -7,19 +7,16 @@ the loop; the program is drained by the pump's thread, whoever reads.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import re
-import shutil
 import signal
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
-from ...errors import InvalidWorkdir, ProcessEnded, SpawnError
-from ...policy.environ import filter_environment
+from ...errors import ProcessEnded
+from .alarm import Alarm
+from .argv import inherited_environment, resolve_argv
 from .channel import Channel, PipeChannel, TerminalChannel
 from .display import Display, ScreenView
 from .expectation import Expectation, Match, Pattern, compile_patterns
@@ -164,10 +161,10 @@ class InteractiveSession:
         """
         if self._started is not None:
             raise ValueError("this program has been started already; make another InteractiveSession")
-        env = dict(_inherited() if self._env is None else self._env)
+        env = dict(inherited_environment() if self._env is None else self._env)
         if self.tty:
             env[b"TERM"] = self._term.encode()
-        argv = _resolved(self.argv, self._workdir, env)
+        argv = resolve_argv(self.argv, self._workdir, env)
         channel: Channel = TerminalChannel(*self._size) if self.tty else PipeChannel()
         pump = Pump() if self._pump is None else self._pump
         own = pump if self._pump is None else None
@@ -204,12 +201,16 @@ class InteractiveSession:
             False if it has not become true by the time-out.
         """
         give_up = None if timeout is None else time.monotonic() + timeout
-        async with self._alarm() as alarm:
+        program, alarm = self._program, Alarm()
+        program.ring(alarm)
+        try:
             while not done():
                 left = None if give_up is None else give_up - time.monotonic()
                 if left is not None and left <= 0:
                     return False
                 await alarm.wait(left)
+        finally:
+            program.silence(alarm)
         return True
 
     async def terminate(self) -> None:
@@ -340,8 +341,13 @@ class InteractiveSession:
             ProcessEnded: the program ended without it; what was printed is still unread.
             ValueError: no regular expression; or another call waits for one already.
         """
-        compiled = compile_patterns(patterns)
-        expectation = await self._search(compiled, timeout, consume=True)
+        program, compiled = self._program, compile_patterns(patterns)
+        expectation = Expectation(compiled)
+        program.expect(expectation)
+        try:
+            await self.wait_until(lambda: expectation.match is not None or program.ended, timeout)
+        finally:
+            program.unexpect()
         if expectation.match is not None:
             return expectation.match
         wanted = " or ".join(repr(pattern.pattern) for pattern in compiled)
@@ -349,11 +355,6 @@ class InteractiveSession:
         if self._program.ended:
             raise ProcessEnded(f"the program ended with exit code {self.exit_code} without {wanted}; {last}")
         raise TimeoutError(f"the program has not printed {wanted} within {timeout} s; {last}")
-
-    async def seen(self, patterns: Pattern | Sequence[Pattern], timeout: float | None = 30.0) -> bool:
-        """Wait as `expect` does, but leave everything unread, and return False at the time-out or the end."""
-        expectation = await self._search(compile_patterns(patterns), timeout, consume=False)
-        return expectation.match is not None
 
     async def screen(self) -> ScreenView:
         """Return what a person would see on the terminal.
@@ -376,49 +377,6 @@ class InteractiveSession:
             raise ValueError("the program has not been started; call start(), or use `async with`")
         return self._started
 
-    async def _search(
-        self, patterns: Sequence[re.Pattern[str]], timeout: float | None, *, consume: bool
-    ) -> Expectation:
-        program, expectation = self._program, Expectation(patterns, consume=consume)
-        program.expect(expectation)
-        try:
-            await self.wait_until(lambda: expectation.match is not None or program.ended, timeout)
-        finally:
-            program.unexpect()
-        return expectation
-
-    @asynccontextmanager
-    async def _alarm(self) -> AsyncIterator[_Alarm]:
-        program, alarm = self._program, _Alarm(asyncio.get_running_loop())
-        program.ring(alarm)
-        try:
-            yield alarm
-        finally:
-            program.silence(alarm)
-
-
-class _Alarm:
-    """Wakes one task of one loop, from any thread; rings once until it is waited for again."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._rang = asyncio.Event()
-        self._ringing = False
-
-    def __call__(self) -> None:
-        if not self._ringing:
-            self._ringing = True
-            with contextlib.suppress(RuntimeError):  # the loop was closed while it waited
-                self._loop.call_soon_threadsafe(self._rang.set)
-
-    async def wait(self, timeout: float | None) -> None:
-        """Wait until it has rung since the last time, or for `timeout` seconds."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._rang.wait()
-        self._rang.clear()
-        self._ringing = False
-
 
 def _abandon(program: Program, own_pump: Pump | None, pid: int) -> None:
     """What happens to the program at the end, also if its session is garbage or the interpreter exits."""
@@ -434,26 +392,3 @@ def _check_size(rows: int, columns: int) -> None:
             raise TypeError(f"{name} must be an int, not {type(value).__name__}")
         if not 1 <= value <= _LARGEST:
             raise ValueError(f"{name} must be from 1 to {_LARGEST}, not {value}")
-
-
-def _inherited() -> dict[bytes, bytes]:
-    variables = filter_environment(os.environ).variables
-    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
-
-
-def _resolved(argv: Sequence[str], workdir: bytes | None, env: Mapping[bytes, bytes]) -> list[str]:
-    """Return the argv that starts the program in `workdir`.
-
-    Raises:
-        SpawnError: no such program.
-        InvalidWorkdir: no such directory.
-    """
-    if workdir is not None and not (os.path.isdir(workdir) and os.access(workdir, os.X_OK)):
-        raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(workdir)}; name another workdir")
-    name = argv[0] if workdir is None or "/" not in argv[0] else os.path.join(os.fsdecode(workdir), argv[0])
-    found = shutil.which(name, path=os.fsdecode(env.get(b"PATH", os.defpath.encode())))
-    if found is None:
-        raise SpawnError(f"no program {argv[0]!r} on the PATH it would run with; install it, or name its path")
-    program = [os.path.abspath(found), *argv[1:]]
-    # posix_spawn(3) cannot change the directory before POSIX.1-2024, and Python knows no more.
-    return program if workdir is None else ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', os.fsdecode(workdir), *program]
