@@ -166,11 +166,13 @@ class BlockingExecutor:
         """As `Executor.close`."""
         session = self.executor._begin_close()
         with ThreadPoolExecutor(1) as pool:  # beside the session: both have the same grace
-            programs = pool.submit(asyncio.run, self.executor._close_programs())
+            launched = self.executor._programs is not None
+            programs = pool.submit(asyncio.run, self.executor._close_programs()) if launched else None
             if session is not None:
                 self._pass(lambda: drive_blocking(session.finish()))
                 self.executor._forget_session()
-            programs.result()
+            if programs is not None:
+                programs.result()
         self.executor._close_files()
 
     def __enter__(self) -> BlockingExecutor:
