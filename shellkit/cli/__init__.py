@@ -12,6 +12,7 @@ from .. import __version__
 from .audit import audit
 from .demo import demo
 from .doctor import doctor
+from .play import play
 from .policy import policy
 from .repl import repl
 from .run import run
@@ -25,5 +26,5 @@ def main() -> None:
     """A shell session that never wedges: run commands, talk to it, see what this machine offers."""
 
 
-for _command in (run, repl, policy, audit, doctor, demo):
+for _command in (run, repl, play, policy, audit, doctor, demo):
     main.add_command(_command)

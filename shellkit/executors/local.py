@@ -20,6 +20,7 @@ from ..resolver import Shell, resolve
 from ..sessions.base import Session, SessionSettings
 from ..sessions.interactive import InteractiveSession, Pump, Sink
 from ..sessions.persistent import PersistentSession
+from ..sessions.recording import Recorder
 from ..sessions.stateless import StatelessSession
 from ..sessions.turnstile import Turnstile
 from . import options
@@ -59,6 +60,8 @@ class LocalExecutor(Executor):
             and beyond that keeps its head and its newest part.
         spill_retention: seconds that the files stay after `close`, for an executor with the same `spill_dir` to read;
             None removes them with it.
+        record: a new file to record the session to, as it happens (asciicast version 2, `shellkit play`); each launched
+            program has one of its own beside it, named session-1.cast beside session.cast.
         process_limits: how many launched programs are kept, and for how long; None for the defaults.
 
     Raises:
@@ -85,6 +88,7 @@ class LocalExecutor(Executor):
         spill_dir: str | os.PathLike[str] | None = None,
         spill_limit: int = 1 << 30,
         spill_retention: float | None = None,
+        record: str | os.PathLike[str] | None = None,
         process_limits: ProcessLimits | None = None,
     ) -> None:
         super().__init__(timeout=timeout, grace=grace, process_limits=process_limits)
@@ -109,6 +113,8 @@ class LocalExecutor(Executor):
         self._spills = options.check_spill(spill_dir, spill_limit, spill_retention, self._confinement)
         self._environment = _Environment(self.keep_env, self.clean_env, self.env)
         self._environment.encoded()  # a wrong name or value is an error here, not at the first command
+        # Last, so that no other mistake leaves a file.
+        self._recorder = None if record is None else Recorder(record, title=" ".join(self.shell.persistent_argv))
 
     @property
     def confinement(self) -> Confinement:
@@ -154,12 +160,16 @@ class LocalExecutor(Executor):
             start_timeout=self.start_timeout,
             max_output_bytes=self.max_output_bytes,
             spills=self._spills,
+            recorder=self._recorder,
         )
         if self.mode == "persistent":
             return PersistentSession(settings, turnstile)
         return StatelessSession(settings, turnstile)
 
     def make_program(self, call: LaunchCall, pump: Pump, sinks: Sequence[Sink]) -> InteractiveSession:
+        recorders = []
+        if self._recorder is not None:
+            recorders = [self._recorder.beside(rows=call.rows, columns=call.columns, title=call.command)]
         return InteractiveSession(
             (*self.shell.persistent_argv, "-c", call.command),
             tty=call.tty,
@@ -170,7 +180,7 @@ class LocalExecutor(Executor):
             max_output_bytes=call.max_output_bytes,
             grace=self.grace,
             pump=pump,
-            sinks=sinks,
+            sinks=[*sinks, *recorders],
         )
 
 

@@ -34,7 +34,7 @@ def set_aside(
     outcome.snapshot(turn)
     job = Job(live.give_up_captures() if held else None, group)
     for capture in (turn.stdout, turn.stderr):
-        capture.listener = None
+        capture.listeners = ()
         if held:  # the job goes on writing, to the same file if there is one
             capture.buffer.clear()
         else:

@@ -40,7 +40,7 @@ class Capture:
     def __init__(self, pipe: Pipe, limit: int) -> None:
         self.pipe = pipe
         self.buffer = HeadTailBuffer(limit)
-        self.listener: Callable[[memoryview], object] | None = None
+        self.listeners: tuple[Callable[[memoryview], object], ...] = ()
         self.spill: SpillFile | None = None  # where the rest goes if the buffer cannot keep everything
         self.readable = False
         self.ended = False
@@ -58,8 +58,8 @@ class Capture:
             if count == 0:
                 self.readable, self.ended = False, True
                 return
-            if self.listener is not None:
-                self.listener(view[:count])
+            for listener in self.listeners:
+                listener(view[:count])
             if self.spill is not None:
                 self.spill.follow(buffer, view[:count])
             buffer.commit(count)
