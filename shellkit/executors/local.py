@@ -56,8 +56,8 @@ class LocalExecutor(Executor):
         max_output_bytes: bytes to keep of each stream: the head and the tail, half and half.
         spill_dir: directory, outside `workdir`, for the whole of what is larger; `read_output` reads it. It is made at
             the first need. None keeps no more than `max_output_bytes`.
-        spill_limit: bytes of disk for that, from 1 MiB; the oldest output is removed first. One stream gets half of it,
-            and beyond that keeps its head and its newest part.
+        spill_limit: bytes of disk for that, from 1 MiB; the oldest output is removed first. One stream gets half of it;
+            of a larger one its head, its newest part and samples of its middle stay.
         spill_retention: seconds that the files stay after `close`, for an executor with the same `spill_dir` to read;
             None removes them with it.
         record: a new file to record the session to, as it happens (asciicast version 2, `shellkit play`); each launched

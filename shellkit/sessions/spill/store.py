@@ -28,8 +28,8 @@ __all__ = ["LEAST_LIMIT", "KeptOutput", "SpillFile", "SpillStore"]
 LEAST_LIMIT = 1 << 20
 #: A stream may take half of the limit, so that the two of one command fit, in this many segments.
 _SEGMENTS = 16
-#: How many of them are never given up: the head. The rest are the newest.
-_HEAD = _SEGMENTS // 2
+#: How many of them are never given up at the beginning, and at the end; those between are spread over the middle.
+_HEAD = _NEWEST = 6
 
 _PREFIX = "shellkit-"
 _LOCK = ".lock"
@@ -39,7 +39,7 @@ _FRESH = 60.0
 
 
 class SpillFile:
-    """The whole output of one stream, or its head and its newest part if that is too large.
+    """The whole output of one stream; if that is too large its head, its newest part, and samples of the middle.
 
     Made by `SpillStore.file`. Any thread may write, one at a time; nothing here raises.
 
@@ -59,7 +59,7 @@ class SpillFile:
         self._room = 0
         self._total = 0
         self._lines = 0
-        self._segments: list[tuple[str, int]] = []
+        self._begins: list[tuple[int, str]] = []
 
     def follow(self, buffer: HeadTailBuffer, chunk: memoryview) -> None:
         """Account for a chunk that is about to go into `buffer`; what is written begins with what `buffer` holds.
@@ -109,14 +109,16 @@ class SpillFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        if len(self._segments) == _SEGMENTS:
-            path, size = self._segments.pop(_HEAD)
-            os.unlink(path)
-            self._store.take(self, -size)
+        if len(self._begins) == _SEGMENTS:
+            # The one whose neighbours are nearest to each other: the gaps stay of about one size.
+            begins = self._begins
+            thinned = min(range(_HEAD, _SEGMENTS - _NEWEST), key=lambda at: begins[at + 1][0] - begins[at - 1][0])
+            os.unlink(begins.pop(thinned)[1])
+            self._store.take(self, -self._store.segment_bytes)
         path = f"{self._folder}/{self._total:016}-{self._lines}"
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._room = self._store.segment_bytes
-        self._segments.append((path, self._room))
+        self._begins.append((self._total, path))
 
 
 @attrs.frozen

@@ -179,9 +179,9 @@ def test_long_lines_are_taken_in_parts(store: SpillStore) -> None:
 def test_a_search_across_a_gap(store: SpillStore) -> None:
     """E5, by pattern: what was given up is named, and lines after it keep their numbers."""
     kept = Kept(store, b"".join(b"%07d\n" % n for n in range(300_000)))
-    page = kept(pattern="^(0000007|0299999|0150000)$")
+    page = kept(pattern="^(0000007|0299999|0100000)$")
     assert page.text == "8:0000007\n300000:0299999\n"
-    assert len(page.missing) == 1
+    assert len(page.missing) > 1
     assert "were not kept" in page.for_model()
 
 

@@ -74,8 +74,11 @@ def test_only_this_user_may_read(store: SpillStore, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1000, 32 * 1024, 65536, 100_001])
-def test_a_large_stream_keeps_its_head_and_its_newest_part(store: SpillStore, tmp_path: Path, size: int) -> None:
-    """E5: a stream stays within half of the limit; what is left out is named, and lines keep their numbers."""
+def test_a_large_stream_keeps_head_and_newest_part_and_samples(store: SpillStore, tmp_path: Path, size: int) -> None:
+    """E5: a stream stays within half of the limit; what is left out is named, and lines keep their numbers.
+
+    What is left of the middle is spread over it.
+    """
     data = b"".join(b"%07d\n" % n for n in range(MIB // 2))
     file = store.file()
     for at in range(0, len(data), size):
@@ -84,11 +87,16 @@ def test_a_large_stream_keeps_its_head_and_its_newest_part(store: SpillStore, tm
     file.close()
     assert taken(tmp_path) == file.size <= LEAST_LIMIT // 2
     page = read_page(store, file.ref, PageRequest())
-    [(begin, end)] = page.missing
     assert page.total == len(data)
-    assert begin >= LEAST_LIMIT // 4
-    assert len(data) - end >= LEAST_LIMIT // 4 - LEAST_LIMIT // 32
-    assert everything(store, file) == data[:begin] + data[end:]
+    segment = LEAST_LIMIT // 32
+    assert page.missing[0][0] >= 6 * segment
+    assert len(data) - page.missing[-1][1] > 5 * segment
+    sizes = [end - begin for begin, end in page.missing]
+    assert 3 <= len(sizes) <= 5
+    assert max(sizes) <= 4 * min(sizes)
+    borders = [0, *(border for gap in page.missing for border in gap), len(data)]
+    assert everything(store, file) == b"".join(data[a:b] for a, b in zip(borders[::2], borders[1::2], strict=True))
+    begin, end = page.missing[-1]
     gap = read_page(store, file.ref, PageRequest(offset=(begin + end) // 2))
     assert (gap.offset, gap.first_line) == (end, end // 8 + 1)
     assert gap.text.startswith(f"{end // 8:07}\n")
