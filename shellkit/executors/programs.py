@@ -308,11 +308,11 @@ class Programs:
         """Return how long an entry may still live, the limit that says so, and that limit in words."""
         limits = self._limits
         choices = [(math.inf, math.inf, "")]
-        if limits.life is not None:
-            choices.append((limits.life - entry.session.runtime, limits.life, f"ran for {limits.life:g} s"))
-        if limits.idle is not None and not entry.waiting:
-            idle = time.monotonic() - entry.used
-            choices.append((limits.idle - idle, limits.idle, f"was not looked at for {limits.idle:g} s"))
+        if (life := limits.life) is not None:
+            choices.append((life - entry.session.runtime, life, f"a program may run for {life:g} s"))
+        if (idle := limits.idle) is not None and not entry.waiting:
+            left = idle - (time.monotonic() - entry.used)
+            choices.append((left, idle, f"a program that no call is about may run for {idle:g} s"))
         return min(choices)
 
     def _watch_limits(self, entry: _Entry) -> None:
@@ -329,7 +329,7 @@ class Programs:
         if left > 0:
             self._watch_limits(entry)
             return
-        entry.expired = f"it was ended because it {why}, which is the most"
+        entry.expired = f"it was ended because its time was up: {why}"
         entry.session.abandon()
 
     def _announcements(self) -> list[str]:
@@ -340,7 +340,7 @@ class Programs:
         for each in entries:
             left, limit, why = self._left(each)
             if left < min(_ANNOUNCED, limit * _ANNOUNCED_PART):
-                found.append(f"{each.name} will be ended in {max(left, 0):.0f} s, when it will be one that {why}")
+                found.append(f"{each.name} will be ended in {max(left, 0):.0f} s: {why}")
         return found
 
 

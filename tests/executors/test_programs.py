@@ -257,7 +257,13 @@ def test_what_is_listed(talk: Any) -> None:
         await shell.launch("cat", tty=True, yield_time=LONG)
         await shell.launch("exit 1", yield_time=LONG)
         one, two = shell.processes()
-        assert (one.command, one.tty, one.running, one.exit_code, one.waits_for_input) == ("cat", True, True, None, True)
+        assert (one.command, one.tty, one.running, one.exit_code, one.waits_for_input) == (
+            "cat",
+            True,
+            True,
+            None,
+            True,
+        )
         assert (two.command, two.tty, two.running, two.exit_code) == ("exit 1", False, False, 1)
         assert shell.process(2).command == two.command
 
@@ -440,9 +446,7 @@ def test_spilled_output(talk: Any, tmp_path: Path) -> None:
         ({"max_output_bytes": -1}, ValueError, "max_output_bytes"),
     ],
 )
-def test_a_wrong_launch(
-    tmp_path: Path, talk: Any, options: dict[str, Any], error: type[Exception], says: str
-) -> None:
+def test_a_wrong_launch(tmp_path: Path, talk: Any, options: dict[str, Any], error: type[Exception], says: str) -> None:
     """Issue 5, bad input: a wrong argument is a typed error that names it, and nothing was launched."""
 
     async def conversation(shell: LocalExecutor) -> None:
