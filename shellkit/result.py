@@ -29,8 +29,9 @@ class ShellResult:
         command: the text as it was given to the shell.
         stdout: decoded output (UTF-8, undecodable bytes as U+FFFD), exact but for the limit.
         stderr: the same for standard error; empty under `merge_stderr`.
-        exit_code: 0-255; a signal is 128+n, a time-out 124; None only if it did not run or nobody can know.
-        timed_out: whether shellkit ended the command because its time was over.
+        exit_code: 0-255; a signal is 128+n, a time-out 124; None only if it did not run, runs on in the background
+            (`on_timeout="background"`), or nobody can know.
+        timed_out: whether the command's time was over before it had ended.
         duration: seconds from the start of the command, queueing excluded.
         workdir: where the shell stands afterwards, or None if unknown.
         truncated: whether output was left out of `stdout` or `stderr`.
@@ -103,9 +104,10 @@ class ShellResult:
         return "\n".join(parts + ending).encode("utf-8", "replace").decode("utf-8")
 
     def _ending(self) -> list[str]:
-        ended = "did not run" if self.exit_code is None else f"exit code {self.exit_code}"
-        if self.timed_out:
-            ended += ", timed out"
+        if self.exit_code is not None:
+            ended = f"exit code {self.exit_code}" + (", timed out" if self.timed_out else "")
+        else:
+            ended = "not ended yet" if self.timed_out else "did not run"
         where = "" if self.workdir is None else f", in {self.workdir}"
         lines = [f"[{ended}, {self.duration:.2f} s{where}]"]
         lines += [f"[more of stdout: read_output, ref {self.stdout_ref}]"] if self.stdout_ref else []

@@ -20,7 +20,7 @@ from ..errors import ExecutorClosed, ShellkitError, UnknownOutput
 from ..output.page import OutputPage
 from ..protocol.command import encode_command
 from ..result import ShellResult
-from ..sessions.base import RunCall, Session, StreamName
+from ..sessions.base import OnTimeout, RunCall, Session, StreamName
 from ..sessions.drive import drive_async
 from ..sessions.spill import SpillStore
 from ..sessions.spill.page import PageRequest, read_page
@@ -175,6 +175,7 @@ class Executor(ProgramHost):
         command: str,
         *,
         timeout: float | Unset | None = UNSET,
+        on_timeout: OnTimeout = "kill",
         workdir: str | os.PathLike[str] | None = None,
         env: Mapping[str, str | None] | None = None,
         input: str | bytes | None = None,  # noqa: A002  (the contract's name, as in `subprocess.run`)
@@ -187,6 +188,8 @@ class Executor(ProgramHost):
             command: text for the shell, of any kind and up to 10 MB; CRLF line ends become LF.
             timeout: seconds after which the command is ended; None for no limit, left out for the default.
                 Time spent waiting for earlier commands does not count.
+            on_timeout: "kill" ends the command and what it started. "background" lets it run on, in the shell that it
+                has, as the result's background job; the next command gets a new shell with the state from before.
             workdir: directory for this command only.
             env: variables for this command only; None as a value unsets.
             input: what the command reads from its stdin (str as UTF-8); end-of-file at once without it.
@@ -207,7 +210,7 @@ class Executor(ProgramHost):
             ExecutorClosed: the executor is, or was meanwhile, closed; `.result` holds partial output.
             ExecutorUnavailable: called in a forked child of the process that made the executor.
         """
-        call = self._make_call(command, timeout, workdir, env, input, merge_stderr)
+        call = self._make_call(command, timeout, workdir, env, input, merge_stderr, on_timeout)
         options.check_callback(on_output)
         if not self._turnstile.try_enter():
             await self._turnstile.enter()
@@ -310,6 +313,7 @@ class Executor(ProgramHost):
         env: object,
         input: object,  # noqa: A002  (as in `run`)
         merge_stderr: bool,
+        on_timeout: object = "kill",
     ) -> RunCall:
         text = encode_command(command)
         directory = None if workdir is None else self._admitted(workdir)
@@ -317,6 +321,7 @@ class Executor(ProgramHost):
             command=str(command),
             text=text,
             timeout=options.check_timeout(timeout, self.timeout),
+            on_timeout=options.check_on_timeout(on_timeout),
             workdir=directory,
             env=options.check_env(env),
             input=options.check_input(input),

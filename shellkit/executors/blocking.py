@@ -14,7 +14,7 @@ import attrs
 from ..output.page import OutputPage
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
-from ..sessions.base import Session, StreamName
+from ..sessions.base import OnTimeout, Session, StreamName
 from ..sessions.drive import drive_blocking
 from ..sessions.interactive import ScreenView
 from ..sessions.spill.page import PageRequest, read_page
@@ -46,6 +46,7 @@ class BlockingExecutor:
         command: str,
         *,
         timeout: float | Unset | None = UNSET,
+        on_timeout: OnTimeout = "kill",
         workdir: str | os.PathLike[str] | None = None,
         env: Mapping[str, str | None] | None = None,
         input: str | bytes | None = None,  # noqa: A002  (as in `Executor.run`)
@@ -53,7 +54,7 @@ class BlockingExecutor:
         on_output: OnOutput | None = None,
     ) -> ShellResult:
         """As `Executor.run`. KeyboardInterrupt ends the command, not the session, and is raised afterwards."""
-        call = self.executor._make_call(command, timeout, workdir, env, input, merge_stderr)
+        call = self.executor._make_call(command, timeout, workdir, env, input, merge_stderr, on_timeout)
         options.check_callback(on_output)
         if on_output is None:
             return self._run(lambda session: drive_blocking(session.run(call)))

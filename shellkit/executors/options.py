@@ -13,6 +13,7 @@ from typing import Any, Literal, cast, get_args
 
 from ..errors import InvalidWorkdir
 from ..policy.confinement import Confinement, ConfinementMode
+from ..sessions.base import OnTimeout
 from ..sessions.spill import SpillStore
 from ..sessions.spill.store import LEAST_LIMIT
 
@@ -25,6 +26,7 @@ __all__ = [
     "check_env",
     "check_input",
     "check_mode",
+    "check_on_timeout",
     "check_seconds",
     "check_size",
     "check_spill",
@@ -110,6 +112,13 @@ def check_mode(value: object) -> Mode:
     if value not in get_args(Mode):
         raise ValueError(f"mode must be 'persistent' or 'stateless', not {value!r}")
     return cast(Mode, value)
+
+
+def check_on_timeout(value: object) -> OnTimeout:
+    """Return what happens to a command whose time is over."""
+    if value not in get_args(OnTimeout):
+        raise ValueError(f"on_timeout must be 'kill' or 'background', not {value!r}")
+    return cast(OnTimeout, value)
 
 
 def check_confinement(value: object, *, workdir_given: bool) -> ConfinementMode:

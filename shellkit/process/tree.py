@@ -16,6 +16,7 @@ import contextlib
 import errno
 import os
 import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -92,8 +93,12 @@ class Containment(ABC):
         """
 
     @abstractmethod
-    def set_aside(self) -> JobGroup | None:
-        """Make a group of what the finished command left running; None if it is gone by now."""
+    def set_aside(self, shell: int) -> JobGroup | None:
+        """Make a group of what the command that `shell` ran left running; None if it is gone by now."""
+
+    @abstractmethod
+    def hand_over(self, shell: int) -> JobGroup | None:
+        """Make a group of a shell and the command that it runs, and stop counting it among the shells."""
 
     @abstractmethod
     def everything(self) -> list[int]:
@@ -149,6 +154,7 @@ class CgroupContainment(Containment):
         self._scan = ScanContainment(cookie)
         self._outside: set[int] = set()
         self._ran_outside = False
+        self._entering = threading.Lock()
 
     def announce(self, shell: int) -> None:
         super().announce(shell)
@@ -156,15 +162,16 @@ class CgroupContainment(Containment):
         self._outside.add(shell)
 
     def enter(self, shell: int) -> None:
-        if shell not in self.shells:  # it has ended meanwhile
-            return
-        self._session.add(shell)
-        for pid in self._loose():
-            self._session.add(pid)
-        self._outside.discard(shell)
-        # Once all is inside, what it forks is inside, too, and no scan (5 ms with 200 processes) can find more.
-        if not self._outside and not set(self._scan.everything()).difference(self._inside()):
-            self._ran_outside = False
+        with self._entering:
+            if shell not in self.shells:  # it has ended meanwhile
+                return
+            self._session.add(shell)
+            for pid in self._loose():
+                self._session.add(pid)
+            self._outside.discard(shell)
+            # Once all is inside, what it forks is inside, too, and no scan (5 ms with 200 processes) can find more.
+            if not self._outside and not set(self._scan.everything()).difference(self._inside()):
+                self._ran_outside = False
 
     def _inside(self) -> list[int]:
         return [pid for group in (self._session, *self._jobs) for pid in group.pids()]
@@ -194,9 +201,19 @@ class CgroupContainment(Containment):
             return self._scan.left_behind(shell, shell_alive=shell_alive, likely=likely)
         return any(pid not in self.shells for pid in self._session.pids())
 
-    def set_aside(self) -> JobGroup | None:
-        if self._outside:
-            return self._scan.set_aside()
+    def set_aside(self, shell: int) -> JobGroup | None:
+        return self._scan.set_aside(shell) if shell in self._outside else self._move_aside()
+
+    def hand_over(self, shell: int) -> JobGroup | None:
+        with self._entering:
+            if shell in self._outside:
+                group = self._scan.hand_over(shell)
+                self.leave(shell)
+                return group
+            self.leave(shell)
+            return self._move_aside()
+
+    def _move_aside(self) -> JobGroup | None:
         self._count += 1
         group = Cgroup(f"{self.path}/job-{self._count}")
         # A process that forks while it is being moved leaves its child behind: look again. Bounded,
@@ -288,9 +305,17 @@ class ScanContainment(Containment):
         earlier = self._earlier
         return any(pid not in earlier for pid in self._children[shell].read())
 
-    def set_aside(self) -> JobGroup | None:
+    def set_aside(self, shell: int) -> JobGroup | None:
+        return self._make_earlier(procfs.processes(), {})
+
+    def hand_over(self, shell: int) -> JobGroup | None:
         now = procfs.processes()
-        members = {pid: e for pid, e in self._mine(now).items() if not self._is_earlier(e, now)}
+        group = self._make_earlier(now, {shell: now[shell]} if shell in now else {})
+        self.leave(shell)
+        return group
+
+    def _make_earlier(self, now: dict[int, procfs.Stat], more: dict[int, procfs.Stat]) -> JobGroup | None:
+        members = more | {pid: e for pid, e in self._mine(now).items() if not self._is_earlier(e, now)}
         if not members:
             return None
         self._earlier = {pid: e for pid, e in self._earlier.items() if _same(now.get(pid), e)} | members

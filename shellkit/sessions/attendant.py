@@ -48,6 +48,7 @@ class Attendant:
         self._jobs: list[Job] = []
         self._streams: dict[int, tuple[Job, Capture]] = {}
         self._processes: dict[int, Job] = {}
+        self._shells: dict[int, Job] = {}
         self._errands: list[tuple[float, Callable[[], None]]] = []
         self._idle_at: float | None = None
         self._parked = False
@@ -87,6 +88,11 @@ class Attendant:
                     self._poller.register(capture.pipe.fd, select.EPOLLIN)
             for fd in job.pidfds.values():
                 self._watch_process(job, fd)
+            if job.shell is not None:
+                for fd in (job.shell.process.control.fd, job.shell.process.exited):
+                    self._shells[fd] = job
+                    # Edge-triggered: the channel of a shell that has ended hangs up, and stays so.
+                    self._poller.register(fd, select.EPOLLIN | select.EPOLLET)
         if self._thread is None:
             self._start()
 
@@ -121,6 +127,8 @@ class Attendant:
                     self._drain(fd)
                 elif fd in self._processes:
                     self._process_ended(fd)
+                elif fd in self._shells:
+                    self._hear(fd)
             if self._stopping:
                 return
             self._run_errands()
@@ -176,17 +184,35 @@ class Attendant:
                     self._watch_process(job, new)
         self._look(job)
 
+    def _hear(self, fd: int) -> None:
+        job = self._shells[fd]
+        ended = job.shell is not None and fd == job.shell.process.exited
+        if ended:
+            self._forget_shell(job)
+        with job.lock:
+            job.hear()
+            if ended:
+                job.shell_ended()
+        self._look(job)
+
+    def _forget_shell(self, job: Job) -> None:
+        with self._mutex:
+            for fd in [fd for fd, owner in self._shells.items() if owner is job]:
+                del self._shells[fd]
+                self._poller.unregister(fd)
+
     def _watch_process(self, job: Job, fd: int) -> None:
         self._processes[fd] = job
         self._poller.register(fd, select.EPOLLIN)
 
     def _look(self, job: Job) -> None:
         """Finish the job when its last process is gone and nobody writes to its pipes any more."""
-        if job.pidfds or any(not capture.ended for capture in job.captures or ()):
+        if job.pidfds or job.shell is not None or any(not capture.ended for capture in job.captures or ()):
             return
         self._forget(job)
 
     def _forget(self, job: Job) -> None:
+        self._forget_shell(job)
         with self._mutex:
             for fd in [fd for fd, (owner, _) in self._streams.items() if owner is job]:
                 del self._streams[fd]

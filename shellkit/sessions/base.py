@@ -21,9 +21,11 @@ from .drive import Procedure
 from .recording import Recorder
 from .spill import SpillStore
 
-__all__ = ["Listener", "RunCall", "Session", "SessionSettings", "Spawner", "StreamName"]
+__all__ = ["Listener", "OnTimeout", "RunCall", "Session", "SessionSettings", "Spawner", "StreamName"]
 
 StreamName = Literal["stdout", "stderr"]
+#: What happens to a command whose time is over: it is ended, or it runs on as a background job.
+OnTimeout = Literal["kill", "background"]
 #: Called in the thread that drains, with raw bytes that are only valid during the call.
 Listener = Callable[[StreamName, memoryview], object]
 Spawner = Callable[[Mapping[bytes, bytes], PipeSource, Containment], Process]
@@ -70,6 +72,7 @@ class RunCall:
         command: the text as the caller gave it, for the result.
         text: what the shell gets.
         timeout: seconds, or None.
+        on_timeout: what then.
         workdir: directory for this command only, or None.
         env: variables for this command only; None unsets.
         input: what the command reads from its stdin.
@@ -80,6 +83,7 @@ class RunCall:
     command: str
     text: bytes
     timeout: float | None = None
+    on_timeout: OnTimeout = "kill"
     workdir: bytes | None = None
     env: Mapping[str, str | None] = attrs.field(factory=dict)
     input: bytes = b""

@@ -1,7 +1,8 @@
 """What a command leaves running: one job per command, its later output and its end (contract I).
 
-A job is drained by the session's attendant, so that it neither blocks on a full pipe nor is killed by a closed
-one. Its output never appears in another command's result.
+A command that was handed over at its time-out is a job, too, together with the shell that runs it. A job is drained
+by the session's attendant, so that it neither blocks on a full pipe nor is killed by a closed one. Its output never
+appears in another command's result.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from collections.abc import Callable
 import attrs
 
 from ..process.tree import JobGroup, send
-from .live import Capture
+from ..protocol.events import Finished
+from .live import Capture, LiveShell
 
 __all__ = ["BackgroundJob", "BlockingJob", "Job", "JobOutput"]
 
@@ -49,12 +51,17 @@ class Job:
     Args:
         captures: the (stdout, stderr) that the job holds; owned by this object.
         group: its processes; None when only the shell itself holds a descriptor.
+        shell: the shell that runs it, if it was handed over whole; owned by this object.
     """
 
-    def __init__(self, captures: tuple[Capture, Capture] | None, group: JobGroup | None) -> None:
+    def __init__(
+        self, captures: tuple[Capture, Capture] | None, group: JobGroup | None, shell: LiveShell | None = None
+    ) -> None:
         self.lock = threading.Lock()
         self.captures = captures
         self.group = group
+        self.shell = shell
+        self.exit_code: int | None = None
         self.pidfds: dict[int, int] = {}
         self.ended = threading.Event()
         self._when_ended: list[Callable[[], None]] = []
@@ -79,6 +86,24 @@ class Job:
                 os.close(fd)
                 return
 
+    def hear(self) -> None:
+        """Take what its shell reports, so that it never waits for a reader."""
+        for event in self.shell.receive() if self.shell is not None else ():
+            if isinstance(event, Finished):
+                self.exit_code = event.exit_code
+
+    def shell_ended(self) -> None:
+        """Account for the end of its shell and give that back; idempotent."""
+        shell, self.shell = self.shell, None
+        if shell is not None:
+            status = shell.process.exit_code()
+            if self.exit_code is None:
+                self.exit_code = status
+                if self.captures is not None:
+                    # As in a turn: what a user's EXIT trap prints arrives as noise.
+                    self.captures[0].buffer.append(shell.machine.take_noise())
+            shell.close()
+
     def alive(self) -> bool:
         """Whether any of its processes is."""
         return self.group is not None and bool(self.group.pids())
@@ -98,7 +123,8 @@ class Job:
     def signal(self, number: int) -> None:
         """Send a signal to all its processes."""
         if self.group is not None:
-            pids = self.group.pids()
+            # Its shell first, which would else go on with what comes next.
+            pids = sorted(self.group.pids(), key=lambda pid: self.shell is None or pid != self.shell.process.pid)
             send(pids, number)
             send(pids, signal.SIGCONT)
 
@@ -126,6 +152,11 @@ class Job:
     def finish(self) -> None:
         """Account for its end and give everything back; what it wrote can still be read. Idempotent."""
         with self.lock:
+            if self.shell is not None:
+                self.shell.process.kill_shell()
+                self.shell.wait_for_end()
+                self.hear()
+                self.shell_ended()
             for fd in self.pidfds.values():
                 os.close(fd)
             self.pidfds.clear()
@@ -153,6 +184,14 @@ class BackgroundJob:
     def pids(self) -> tuple[int, ...]:
         """The processes that were running when the command ended; empty if only a descriptor stayed open."""
         return self._job.pids
+
+    @property
+    def exit_code(self) -> int | None:
+        """How a command ended that was handed over at its time-out; None while it runs.
+
+        Of what a command left behind it is None for good: it may be several programs, and their shell is gone.
+        """
+        return self._job.exit_code
 
     @property
     def running(self) -> bool:

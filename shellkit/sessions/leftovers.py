@@ -1,4 +1,4 @@
-"""See what a finished command left behind, and make a background job of it (contract I)."""
+"""Make a background job of what a finished command left behind (contract I), or of a whole command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .live import LiveShell
 from .outcome import Outcome
 from .turn import Turn
 
-__all__ = ["MAX_JOBS", "set_aside"]
+__all__ = ["MAX_JOBS", "hand_over", "set_aside"]
 
 #: Background jobs that a session keeps (contract I3).
 MAX_JOBS = 64
@@ -28,14 +28,34 @@ def set_aside(
     left = containment.left_behind(live.process.pid, shell_alive=not turn.ended, likely=likely)
     if not held and not left:
         return
-    group = containment.set_aside()
+    group = containment.set_aside(live.process.pid)
     if group is None and not held:
         return
     outcome.snapshot(turn)
     job = Job(live.give_up_captures() if held else None, group)
+    _attend(job, turn, outcome, attendant, grace)
+    if not job.pids and not turn.ended:
+        outcome.notes.append(
+            "The shell keeps a descriptor of this command's output open (exec N>&1). What is written to it later "
+            "is not shown in later results; exec N>&- closes it."
+        )
+
+
+def hand_over(
+    live: LiveShell, turn: Turn, outcome: Outcome, containment: Containment, attendant: Attendant, grace: float
+) -> None:
+    """Hand a command that still runs over to the attendant, together with its shell, which ends after it."""
+    group = containment.hand_over(live.process.pid)
+    outcome.snapshot(turn)
+    live.end_input()
+    job = Job(live.give_up_captures(), group, live)
+    _attend(job, turn, outcome, attendant, grace)
+
+
+def _attend(job: Job, turn: Turn, outcome: Outcome, attendant: Attendant, grace: float) -> None:
     for capture in (turn.stdout, turn.stderr):
         capture.listeners = ()
-        if held:  # the job goes on writing, to the same file if there is one
+        if job.captures is not None:  # the job goes on writing, to the same file if there is one
             capture.buffer.clear()
         else:
             capture.clear()
@@ -44,11 +64,6 @@ def set_aside(
         outcome.notes.append(
             f"{MAX_JOBS} background jobs are running, which is the limit, so this one was stopped. "
             "End others first (kill PID), or wait for them."
-        )
-    elif not job.pids and not turn.ended:
-        outcome.notes.append(
-            "The shell keeps a descriptor of this command's output open (exec N>&1). What is written to it later "
-            "is not shown in later results; exec N>&- closes it."
         )
     outcome.background = (BackgroundJob(job, grace),)
     attendant.attend(job)

@@ -244,6 +244,13 @@ class LiveShell:
         """The real path of the shell's directory as the kernel knows it."""
         return procfs.workdir(self.process.pid)
 
+    def wait_for_end(self) -> None:
+        """Wait until a shell that has been killed is gone: the kernel takes microseconds, a stuck device for ever."""
+        waiting = select.poll()
+        waiting.register(self.process.exited, select.POLLIN)
+        waiting.poll(1000)
+        self.process.exit_code()
+
     def close(self) -> None:
         """Give everything back; the process must have ended. Idempotent."""
         self.process.close()

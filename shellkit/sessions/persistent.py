@@ -17,12 +17,11 @@ from .base import RunCall, SessionSettings
 from .drive import Procedure, drive_blocking
 from .ending import Farewell
 from .exchange import Exchange
-from .leftovers import set_aside
+from .leftovers import hand_over, set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
 from .owning import OwningSession
 from .preparing import prepare_call, run_startup_commands
-from .starting import wait_for_end
 from .turn import Turn
 from .turnstile import Turnstile
 
@@ -51,6 +50,7 @@ class PersistentSession(OwningSession):
         super().__init__(settings, self._take_idle_checkpoint, keeps_state=True)
         self._turnstile = turnstile
         self._checkpoint: Checkpoint | None = None
+        self._checkpoint_is_new = False
         self._started_before = False
         self._pending_settle: tuple[bytes | None, tuple[str, ...]] | None = None
         self._exit_code = 0
@@ -79,6 +79,11 @@ class PersistentSession(OwningSession):
         live = self._live
         if live is None:  # the interpreter is about to exit, and has ended everything
             raise ExecutorClosed("the executor was closed before the command started")
+        if call.on_timeout == "background" and not self._checkpoint_is_new:
+            yield from self._print_state()  # what the next shell gets, if this command keeps its own
+            live = self._live
+            if live is None:
+                return (yield from self.run(call))
         before = self._workdir
         arranged = yield from self._arrange(live, call, before)
         turn = yield from self._take_turn(live, call)
@@ -91,7 +96,10 @@ class PersistentSession(OwningSession):
             return (yield from self.run(call))
         self._reruns = 0
         outcome.take(turn)
-        set_aside(live, turn, outcome, self._containment, self._attendant, self._settings.grace)
+        leave = hand_over if turn.handed_over else set_aside
+        leave(live, turn, outcome, self._containment, self._attendant, self._settings.grace)
+        if turn.handed_over:
+            return self._without_shell(turn, outcome)
         if turn.ended:
             self._bury(live, turn, outcome)
         else:
@@ -226,7 +234,15 @@ class PersistentSession(OwningSession):
         try:
             line = live.machine.begin(prepare_call(live, self._settings, self._pipes, call, self._exit_code, files))
             self._containment.command_starts()
-            turn = Turn(live, line, call.timeout, self._settings.grace, lingers=b">(" in call.text)
+            self._checkpoint_is_new = False
+            turn = Turn(
+                live,
+                line,
+                call.timeout,
+                self._settings.grace,
+                lingers=b">(" in call.text,
+                hands_over=call.on_timeout == "background",
+            )
             yield turn
         finally:
             for fd in files:
@@ -247,6 +263,25 @@ class PersistentSession(OwningSession):
             self._workdir = _real_directory(live) if pending[0] is None else pending[0]
 
     # -- what it left behind ---------------------------------------------------------------------------
+
+    def _without_shell(self, turn: Turn, outcome: Outcome) -> ShellResult:
+        """Account for a command that runs on in its shell: the next one gets a new shell with the state before it."""
+        with self._mutex:
+            self._live = None
+        if self._checkpoint is None:
+            self._workdir = self._settings.workdir
+            outcome.shell_state = "restarted"
+            outcome.notes.append("It keeps its shell; the next command gets a new one, without the state of this one.")
+        else:
+            self._checkpoint_workdir()
+            outcome.shell_state = "restored"
+            missing = self._settings.dialect.not_restored
+            outcome.notes.append(
+                "It keeps its shell; the next command gets a new one, with the state from before it"
+                + (f", except for: {missing}." if missing else ".")
+            )
+        outcome.workdir = self._workdir
+        return build_result(outcome, turn)
 
     def _bury(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         """Account for the end of the shell: what is kept of its state, and what the caller must be told."""
@@ -358,12 +393,13 @@ class PersistentSession(OwningSession):
         yield exchange
         if exchange.checkpoint is not None:
             self._checkpoint = exchange.checkpoint
+            self._checkpoint_is_new = True
         if exchange.ended:
             self._drop(live)
         elif exchange.checkpoint and (reason := live.machine.dialect.why_unusable(exchange.checkpoint)):
             self._late_notes.append(f"The shell was replaced: {reason}. The new one has its state, without that.")
             live.process.kill_shell()
-            wait_for_end(live)
+            live.wait_for_end()
             self._drop(live)
 
     # -- small parts -----------------------------------------------------------------------------------

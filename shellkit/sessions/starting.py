@@ -30,7 +30,7 @@ from .exchange import Exchange
 from .live import LiveShell
 from .stop import StopRequest
 
-__all__ = ["Starter", "wait_for_end"]
+__all__ = ["Starter"]
 
 #: Seconds after which a shell is put into the containment: one that is used up sooner is not worth the stall.
 ENTER_SECONDS = 0.05
@@ -124,7 +124,7 @@ class Starter:
     def discard(self, live: LiveShell) -> None:
         """Kill a shell and give everything back."""
         live.process.kill_shell()
-        wait_for_end(live)
+        live.wait_for_end()
         self.release(live)
 
     def release(self, live: LiveShell) -> None:
@@ -267,14 +267,6 @@ class _Prepared(Exchange):
 
     def stop(self) -> None:
         """Making a spare cannot be given up; it is bounded by the start time-out."""
-
-
-def wait_for_end(live: LiveShell) -> None:
-    """Wait until a shell that has been killed is gone: the kernel takes microseconds, a stuck device for ever."""
-    waiting = select.poll()
-    waiting.register(live.process.exited, select.POLLIN)
-    waiting.poll(1000)
-    live.process.exit_code()
 
 
 def _umask() -> bytes:

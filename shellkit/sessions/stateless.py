@@ -13,7 +13,7 @@ from ..result import ShellResult
 from .base import RunCall, SessionSettings
 from .drive import Procedure
 from .exchange import Exchange
-from .leftovers import set_aside
+from .leftovers import hand_over, set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
 from .owning import OwningSession
@@ -50,15 +50,19 @@ class StatelessSession(OwningSession):
         outcome = Outcome(call)
         live = yield from self._starter.open(self._settings.workdir)
         self._live = live
+        handed_over = False
         try:
             yield from run_startup_commands(live, self._settings, self._containment, outcome.notes)
             yield from self._arrange(live, call)
             turn = yield from self._take_turn(live, call)
             outcome.take(turn)
-            set_aside(live, turn, outcome, self._containment, self._attendant, self._settings.grace)
+            handed_over = turn.handed_over
+            leave = hand_over if handed_over else set_aside
+            leave(live, turn, outcome, self._containment, self._attendant, self._settings.grace)
         finally:
             self._live = None
-            self._starter.discard(live)
+            if not handed_over:
+                self._starter.discard(live)
             # Not earlier: starting it beside the command would slow the command down by as much as it saves.
             self._starter.prepare(self._settings.workdir)
         outcome.workdir = call.workdir or self._settings.workdir
@@ -90,7 +94,14 @@ class StatelessSession(OwningSession):
         try:
             line = live.machine.begin_last(prepare_call(live, self._settings, self._pipes, call, 0, files))
             self._containment.command_starts()
-            turn = LastTurn(live, line, call.timeout, self._settings.grace, lingers=b">(" in call.text)
+            turn = LastTurn(
+                live,
+                line,
+                call.timeout,
+                self._settings.grace,
+                lingers=b">(" in call.text,
+                hands_over=call.on_timeout == "background",
+            )
             yield turn
         finally:
             for fd in files:

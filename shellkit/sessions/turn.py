@@ -37,17 +37,26 @@ class Turn(Exchange):
         patience: its time-out in seconds; None for none.
         grace: seconds that the ladder may take.
         lingers: whether something that the shell does not wait for is about to end and to print.
+        hands_over: whether it is left to run on when its time is over.
 
     Attributes:
         duration: seconds it ran.
         cut_short: whether the ladder ended it.
+        handed_over: whether it was left to run on.
         abandoned: whether something was still alive when the ladder had no more rungs.
     """
 
     interruptible = True
 
     def __init__(
-        self, live: LiveShell, data: bytes, patience: float | None, grace: float, *, lingers: bool = False
+        self,
+        live: LiveShell,
+        data: bytes,
+        patience: float | None,
+        grace: float,
+        *,
+        lingers: bool = False,
+        hands_over: bool = False,
     ) -> None:
         self.stdout, self.stderr = live.open_captures()
         self._by_fd = {self.stdout.pipe.fd: self.stdout, self.stderr.pipe.fd: self.stderr}
@@ -56,7 +65,9 @@ class Turn(Exchange):
         self._cut_at = 0.0
         self._look_after = _FIRST_LOOK
         self._rungs_taken = 0
+        self._hands_over = hands_over
         self.cut_short = False
+        self.handed_over = False
         self.abandoned = False
         self.duration = 0.0
         super().__init__(live, data, patience)
@@ -120,7 +131,12 @@ class Turn(Exchange):
     # -- the ladder ------------------------------------------------------------------------------------
 
     def _give_up(self) -> None:
-        if not self.cut_short:
+        if self._hands_over and self.expired and not self.stopped:
+            self.handed_over = True
+            self.stdout.drain_rest()
+            self.stderr.drain_rest()
+            self._conclude()
+        elif not self.cut_short:
             self.cut_short = True
             self._cut_at = time.monotonic()
             self._listen_at = None
@@ -133,7 +149,7 @@ class Turn(Exchange):
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         if not self.cut_short:
-            return super().step(ready)
+            return super().step(ready) or self.handed_over
         self._take(ready)
         now = time.monotonic()
         if now >= self._watch_at:

@@ -67,7 +67,7 @@ class Program:
         argv: the program, as a path, and its arguments.
         env: its whole environment but for the cookie.
         channel: how to connect it; owned by this object.
-        limit: bytes of output to keep until they are read.
+        buffer: what it prints is kept in it until it is read; owned by this object.
         pump: the thread that drains it; not owned.
         sinks: what else gets everything.
 
@@ -80,7 +80,7 @@ class Program:
         argv: Sequence[str],
         env: Mapping[bytes, bytes],
         channel: Channel,
-        limit: int,
+        buffer: HeadTailBuffer,
         pump: Pump,
         sinks: Iterable[Sink],
     ) -> None:
@@ -89,7 +89,7 @@ class Program:
         self._channel = channel
         self._pump = pump
         self._sinks = list(sinks)
-        self._buffer = HeadTailBuffer(limit)
+        self._buffer = buffer
         self._partial = b""
         self._last = b""
         self._unsent = bytearray()

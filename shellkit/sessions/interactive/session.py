@@ -14,7 +14,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
-from ...errors import ProcessEnded
+from ...errors import ExecutorUnavailable, ProcessEnded
+from ...output.buffer import HeadTailBuffer
 from .alarm import Alarm
 from .argv import inherited_environment, resolve_argv
 from .channel import Channel, PipeChannel, TerminalChannel
@@ -88,10 +89,11 @@ class InteractiveSession:
         self._env = env
         self._size = (rows, columns)
         self._term = term
-        self._limit = max_output_bytes
+        self._buffer = HeadTailBuffer(max_output_bytes)
         self._pump = pump
         self._display = Display(rows, columns) if tty else None
         self._sinks = [*sinks, *([self._display] if self._display is not None else [])]
+        self._host = os.getpid()
         self._started: Program | None = None
         self._finalizer: weakref.finalize[[Program, Pump | None, int], InteractiveSession] | None = None
 
@@ -169,13 +171,13 @@ class InteractiveSession:
         pump = Pump() if self._pump is None else self._pump
         own = pump if self._pump is None else None
         try:
-            program = Program(argv, env, channel, self._limit, pump, self._sinks)
+            program = Program(argv, env, channel, self._buffer, pump, self._sinks)
         except BaseException:
             if own is not None:
                 own.stop()
             raise
         self._started = program
-        self._finalizer = weakref.finalize(self, _abandon, program, own, os.getpid())
+        self._finalizer = weakref.finalize(self, _abandon, program, own, self._host)
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """Wait until the program has ended.
@@ -375,6 +377,11 @@ class InteractiveSession:
     def _program(self) -> Program:
         if self._started is None:
             raise ValueError("the program has not been started; call start(), or use `async with`")
+        if os.getpid() != self._host:
+            raise ExecutorUnavailable(
+                f"this program belongs to process {self._host}, this is its forked child {os.getpid()}; "
+                "start another one here"
+            )
         return self._started
 
 
