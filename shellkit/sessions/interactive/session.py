@@ -55,9 +55,10 @@ class InteractiveSession:
         grace: seconds that `terminate` may take.
         pump: the thread to share with other programs, stopped by its owner; None makes one.
         sinks: what else gets everything that is typed and printed.
+        record: a new file to record the terminal to as it happens (asciicast version 2, `shellkit play`).
 
     Raises:
-        TypeError, ValueError: an argument is wrong.
+        TypeError, ValueError: an argument is wrong, or the recording cannot be made.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class InteractiveSession:
         grace: float = 2.0,
         pump: Pump | None = None,
         sinks: Sequence[Sink] = (),
+        record: str | os.PathLike[str] | None = None,
     ) -> None:
         if isinstance(argv, str) or not all(isinstance(word, str) for word in argv):
             raise TypeError(
@@ -93,6 +95,10 @@ class InteractiveSession:
         self._pump = pump
         self._display = Display(rows, columns) if tty else None
         self._sinks = [*sinks, *([self._display] if self._display is not None else [])]
+        if record is not None:
+            from ..recording import Recorder
+
+            self._sinks.append(Recorder(record, rows=rows, columns=columns, title=" ".join(argv)))
         self._host = os.getpid()
         self._started: Program | None = None
         self._finalizer: weakref.finalize[[Program, Pump | None, int], InteractiveSession] | None = None
