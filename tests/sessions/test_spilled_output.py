@@ -110,6 +110,19 @@ def test_a_job_goes_on_in_the_same_file(open_shell: OpenShell, spilling: dict[st
     assert shell.read_output(str(result.stdout_ref)).ended
 
 
+def test_a_command_that_is_handed_over(open_shell: OpenShell, spilling: dict[str, Any]) -> None:
+    """E5, F: a command that runs on after its time-out goes on in the file that it began."""
+    shell = open_shell(**spilling)
+    os.mkfifo(Path(spilling["workdir"]) / "go")
+    result = shell.run("seq 10000; read -r line < go; seq 10001 20000; exit 3", timeout=0.5, on_timeout="background")
+    [job] = result.background
+    assert isinstance(job, BlockingJob)
+    shell.run("echo > go")
+    output = job.wait(10)
+    assert (job.exit_code, output.stdout_ref) == (3, result.stdout_ref)
+    assert whole(shell, result.stdout_ref) == NUMBERS
+
+
 def test_a_job_alone(open_shell: OpenShell, spilling: dict[str, Any]) -> None:
     """E5: a job whose command printed little has a file from the first output on that did not fit."""
     shell = open_shell(**spilling)

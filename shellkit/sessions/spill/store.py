@@ -1,6 +1,6 @@
 """Files for output that is too large to keep in memory (contract E5): who writes them, what they may take of the disk.
 
-A stream's file is a directory of segments, each named by the bytes and the newlines before it, so that it can be read
+A stream's file is a directory of pieces, each named by the bytes and the newlines before it, so that it can be read
 at any moment, after a crash too (`stream.py`). Whoever drains a stream writes it; nothing here waits for
 anything but the disk, and no error of the disk ever reaches a command.
 """
@@ -24,10 +24,10 @@ from ...output.buffer import HeadTailBuffer
 
 __all__ = ["LEAST_LIMIT", "KeptOutput", "SpillFile", "SpillStore"]
 
-#: The least `spill_limit`: below it the segments would be smaller than what is read at a time.
+#: The least `spill_limit`: below it the pieces would be smaller than what is read at a time.
 LEAST_LIMIT = 1 << 20
-#: A stream may take half of the limit, so that the two of one command fit, in this many segments.
-_SEGMENTS = 16
+#: A stream may take half of the limit, so that the two of one command fit, in this many pieces.
+_PIECES = 16
 #: How many of them are never given up at the beginning, and at the end; those between are spread over the middle.
 _HEAD = _NEWEST = 6
 
@@ -80,7 +80,7 @@ class SpillFile:
         try:
             while rest:
                 if not self._room:
-                    self._next_segment()
+                    self._next_piece()
                 count = os.write(self._fd, rest[: self._room])
                 self._room -= count
                 self._total += count
@@ -103,21 +103,21 @@ class SpillFile:
         if self.ref is not None:
             self._store.ended(self.ref)
 
-    def _next_segment(self) -> None:
+    def _next_piece(self) -> None:
         if self.ref is None:
             self.ref, self._folder = self._store.admit(self)
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        if len(self._begins) == _SEGMENTS:
+        if len(self._begins) == _PIECES:
             # The one whose neighbours are nearest to each other: the gaps stay of about one size.
             begins = self._begins
-            thinned = min(range(_HEAD, _SEGMENTS - _NEWEST), key=lambda at: begins[at + 1][0] - begins[at - 1][0])
+            thinned = min(range(_HEAD, _PIECES - _NEWEST), key=lambda at: begins[at + 1][0] - begins[at - 1][0])
             os.unlink(begins.pop(thinned)[1])
-            self._store.take(self, -self._store.segment_bytes)
+            self._store.take(self, -self._store.piece_bytes)
         path = f"{self._folder}/{self._total:016}-{self._lines}"
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._room = self._store.segment_bytes
+        self._room = self._store.piece_bytes
         self._begins.append((self._total, path))
 
 
@@ -127,7 +127,7 @@ class KeptOutput:
 
     Attributes:
         ref: its reference.
-        folder: its segments.
+        folder: its pieces.
         growing: whether something may be added.
         failure: why it is not whole, if so.
     """
@@ -158,7 +158,7 @@ class SpillStore:
         self._growing: set[str] = set()
         self._used = 0
         self._closed = False
-        self.segment_bytes = limit // 2 // _SEGMENTS
+        self.piece_bytes = limit // 2 // _PIECES
 
     # -- for whoever writes ----------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ def _expired(folder: str) -> bool:
 
 
 def _remove(folder: str) -> None:
-    # Emptied first: whoever writes a segment at this moment keeps it open, and the disk must have its room now.
+    # Emptied first: whoever writes a piece at this moment keeps it open, and the disk must have its room now.
     for name in _listed(folder):
         with contextlib.suppress(OSError):
             os.truncate(f"{folder}/{name}", 0)

@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def taken(directory: Path) -> int:
-    """Return the bytes of all segments in `directory`."""
+    """Return the bytes of all pieces in `directory`."""
     return sum(p.stat().st_size for p in directory.rglob("*") if p.is_file() and p.name != ".lock")
 
 
@@ -88,9 +88,9 @@ def test_a_large_stream_keeps_head_and_newest_part_and_samples(store: SpillStore
     assert taken(tmp_path) == file.size <= LEAST_LIMIT // 2
     page = read_page(store, file.ref, PageRequest())
     assert page.total == len(data)
-    segment = LEAST_LIMIT // 32
-    assert page.missing[0][0] >= 6 * segment
-    assert len(data) - page.missing[-1][1] > 5 * segment
+    piece = LEAST_LIMIT // 32
+    assert page.missing[0][0] >= 6 * piece
+    assert len(data) - page.missing[-1][1] > 5 * piece
     sizes = [end - begin for begin, end in page.missing]
     assert 3 <= len(sizes) <= 5
     assert max(sizes) <= 4 * min(sizes)
