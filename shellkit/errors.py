@@ -7,6 +7,10 @@ ShellkitError
 │   └── InvalidWorkdir
 ├── ExecutorUnavailable                      use another executor, platform or process
 ├── ExecutorClosed                           open a new executor; `.result` holds what had been printed
+├── UnknownOutput         (also LookupError) run the command again, or ask for what the message names
+├── ProcessEnded                             start the program again; what it printed can still be read
+├── StdinClosed                              start the program again, and leave its stdin open
+├── UnknownProcess        (also LookupError) launch it again, or take one that the message names
 ├── CommandDenied                            ask a person, or send another command
 └── CommandFailed                            read `.result`; raised by `ShellResult.raise_for_exit()` only
 
@@ -27,8 +31,12 @@ __all__ = [
     "ExecutorUnavailable",
     "InvalidCommand",
     "InvalidWorkdir",
+    "ProcessEnded",
     "ShellkitError",
     "SpawnError",
+    "StdinClosed",
+    "UnknownOutput",
+    "UnknownProcess",
 ]
 
 
@@ -62,6 +70,22 @@ class ExecutorClosed(ShellkitError):
     def __init__(self, message: str, result: ShellResult | None = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class UnknownOutput(ShellkitError, LookupError):
+    """No output is kept under this reference: there never was, or it had to make room for newer output."""
+
+
+class ProcessEnded(ShellkitError):
+    """A program was to be typed to, or to print something, after it had ended."""
+
+
+class StdinClosed(ShellkitError):
+    """A program was to be typed to whose standard input is closed."""
+
+
+class UnknownProcess(ShellkitError, LookupError):
+    """No program has this number: none ever had, or it had to make room for others."""
 
 
 class CommandDenied(ShellkitError):

@@ -11,6 +11,7 @@ import attrs
 
 from .errors import CommandFailed
 from .output.ansi import clean
+from .output.tokens import TokenCounter, estimate_tokens, truncate_tokens
 
 if TYPE_CHECKING:
     from .sessions.jobs import BackgroundJob
@@ -79,38 +80,60 @@ class ShellResult:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a model must be told beside the output, a line each: what still runs, and the notes."""
-        running = [_still_runs(job.pids) for job in self.background if job.running]
-        return tuple(_encodable(line) for line in [*running, *(f"[note: {note}]" for note in self.notes)])
+        """What a model must be told beside the output, a line each: where more of it is, what still runs, the notes."""
+        refs = (("stdout", self.stdout_ref), ("stderr", self.stderr_ref))
+        lines = [f"[more of {stream}: read_output, ref {ref}]" for stream, ref in refs if ref]
+        lines += [_still_runs(job.pids) for job in self.background if job.running]
+        lines += [f"[note: {note}]" for note in self.notes]
+        return tuple(map(_encodable, lines))
 
-    def for_model(self) -> str:
+    def for_model(self, *, max_tokens: int | None = None, count_tokens: TokenCounter = estimate_tokens) -> str:
         """Return the result as text for a model: cleaned output, then how the command ended.
 
         ANSI sequences are stripped, carriage-return progress bars and backspaces resolved; `stdout` and
         `stderr` themselves stay raw (contract E6). A silent command says so, with its exit code.
+
+        Args:
+            max_tokens: about the most that the text may have; None for no limit. Output is cut in its middle, stderr
+                to no less than half of the room if it needs as much; how the command ended and the notes stay.
+            count_tokens: how to count; `shellkit.output.tokens.tokenizer` gives a model's own.
         """
-        parts = []
+        ending = self._ending()
         stdout, stderr = clean(self.stdout), clean(self.stderr)
+        if max_tokens is not None:
+            room = max(0, max_tokens - sum(count_tokens(line + "\n") for line in ending))
+            stdout, stderr = _fitted(stdout, stderr, room, count_tokens)
+        parts = []
         if stdout:
             parts.append(stdout.removesuffix("\n"))
         if stderr:
             parts.append("[stderr]\n" + stderr.removesuffix("\n"))
         if not parts:
             parts.append("[no output]")
+        return _encodable("\n".join(parts + ending))
+
+    def _ending(self) -> list[str]:
         if self.exit_code is not None:
             ended = f"exit code {self.exit_code}" + (", timed out" if self.timed_out else "")
         else:
             ended = "not ended yet" if self.timed_out else "did not run"
         where = "" if self.workdir is None else f", in {self.workdir}"
-        parts.append(f"[{ended}, {self.duration:.2f} s{where}]")
-        parts.extend(self.remarks)
-        return _encodable("\n".join(parts))
+        return [f"[{ended}, {self.duration:.2f} s{where}]", *self.remarks]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `json.dumps(..., allow_nan=False)` and UTF-8 accept, whatever the bytes."""
         values = {name: _json_safe(getattr(self, name)) for name in (field.name for field in attrs.fields(ShellResult))}
         values["background"] = [{"pids": list(job.pids), "running": job.running} for job in self.background]
         return values
+
+
+def _fitted(stdout: str, stderr: str, room: int, count: TokenCounter) -> tuple[str, str]:
+    """Return both, cut to `room` tokens in all: each may have half, and what the other leaves of its half."""
+    wanted = [count(stdout), count(stderr)]
+    if sum(wanted) <= room:
+        return stdout, stderr
+    for_stderr = min(wanted[1], max(room // 2, room - wanted[0]))
+    return truncate_tokens(stdout, room - for_stderr, count), truncate_tokens(stderr, for_stderr, count)
 
 
 def _still_runs(pids: tuple[int, ...]) -> str:

@@ -125,8 +125,7 @@ def test_the_quickstart_names_every_field_and_option() -> None:
     words = set(re.findall(r"`(\w+)`", prose(DOCS / "quickstart.md")))
     fields = {field.name for field in attrs.fields(ShellResult)}
     options = {name for call in (LocalExecutor, LocalExecutor.run) for name in inspect.signature(call).parameters}
-    # Nothing fills in the references yet: `spill_dir` (contract E5) is not there.
-    assert (fields | options) - {"self", "stdout_ref", "stderr_ref"} - words == set()
+    assert (fields | options) - {"self"} - words == set()
 
 
 def test_the_glossary_is_in_order() -> None:

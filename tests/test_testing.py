@@ -55,7 +55,7 @@ def test_shell_that_never_answers() -> None:
     with pytest.raises(SpawnError, match=r"did not answer within 0\.1 s"):
         executor.sync().start()
     executor.sync().close()
-    assert "kill" in executor.processes[0].signals
+    assert "kill" in executor.started[0].signals
     executor.check()
 
 
@@ -97,5 +97,5 @@ def test_ladder_of_a_shell_that_ignores_everything() -> None:
     with executor.sync() as shell:
         result = shell.run("forever", timeout=0.05)
     assert (result.timed_out, result.exit_code) == (True, 124)
-    first_of_each = dict.fromkeys(executor.processes[0].signals)
+    first_of_each = dict.fromkeys(executor.started[0].signals)
     assert [signal for signal in first_of_each if signal != "close"] == ["interrupt", "terminate", "kill"]

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import attrs
 
+from ..process.update import ProcessUpdate
 from ..result import ShellResult
 from .record import AuditError, Position, encode, parse
 from .redact import redact
@@ -128,12 +129,12 @@ class AuditLog:
                 fields["command_sha256"] = _sha256(command)
         return self._append(fields)
 
-    def after(self, entry: AuditEntry, outcome: ShellResult | BaseException | None) -> AuditEntry:
+    def after(self, entry: AuditEntry, outcome: ShellResult | ProcessUpdate | BaseException | None) -> AuditEntry:
         """Record what came of a command that `before` has recorded.
 
         Args:
             entry: what `before` returned.
-            outcome: the result, of whose output the sizes and the SHA-256 (of what was kept, as UTF-8) are written;
+            outcome: the result or update, of whose output sizes and SHA-256 (of what was kept, as UTF-8) are written;
                 the exception that came instead, of which the type is written, and the result that it carries;
                 or None if there is nothing to tell.
 
@@ -148,6 +149,8 @@ class AuditLog:
             carried = outcome
         if isinstance(carried, ShellResult):
             fields |= _outcome(carried)
+        elif isinstance(carried, ProcessUpdate):
+            fields |= _news(carried)
         return self._append(fields)
 
     def close(self) -> None:
@@ -326,6 +329,18 @@ def _outcome(result: ShellResult) -> dict[str, Any]:
         "stdout_sha256": hashlib.sha256(stdout).hexdigest(),
         "timed_out": result.timed_out,
         "workdir": result.workdir,
+    }
+
+
+def _news(update: ProcessUpdate) -> dict[str, Any]:
+    output = update.output.encode("utf-8", "surrogatepass")
+    return {
+        "duration": round(update.runtime, 6),
+        "exit_code": update.exit_code,
+        "omitted_bytes": update.omitted,
+        "output_bytes": len(output),
+        "output_sha256": hashlib.sha256(output).hexdigest(),
+        "process_id": update.process_id,
     }
 
 

@@ -13,6 +13,7 @@ from .agent import agent
 from .audit import audit
 from .demo import demo
 from .doctor import doctor
+from .play import play
 from .policy import policy
 from .repl import repl
 from .run import run
@@ -26,5 +27,5 @@ def main() -> None:
     """A shell session that never wedges: run commands, talk to it, see what this machine offers."""
 
 
-for _command in (run, repl, agent, policy, audit, doctor, demo):
+for _command in (run, repl, agent, play, policy, audit, doctor, demo):
     main.add_command(_command)

@@ -7,30 +7,35 @@ event loop or thread (contract G).
 
 from __future__ import annotations
 
+import asyncio
 import os
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, ShellkitError
-from ..policy.confinement import Confinement
+from ..errors import ExecutorClosed, ShellkitError, UnknownOutput
+from ..output.page import OutputPage
 from ..protocol.command import encode_command
 from ..result import ShellResult
 from ..sessions.base import OnTimeout, RunCall, Session, StreamName
 from ..sessions.drive import drive_async
+from ..sessions.spill import SpillStore
+from ..sessions.spill.page import PageRequest, read_page
 from ..sessions.streaming import stream_async
 from ..sessions.turnstile import Turnstile
 from . import options
+from .host import ProgramHost
 from .options import UNSET, Unset
+from .programs import ProcessLimits
 
 if TYPE_CHECKING:
     from ..audit import AuditLog
     from ..environment.base import ShellEnvironment
     from ..policy.base import Policy
-    from ..tool import Approver, ShellTool
+    from ..tool import Approver, ShellTool, Tool, TypingMode
     from ..tool.tool import ApprovalMode
     from .blocking import BlockingExecutor
 
@@ -39,21 +44,21 @@ __all__ = ["Executor", "OnOutput"]
 OnOutput = Callable[[StreamName, str], object]
 
 
-class Executor(ABC):
+class Executor(ProgramHost):
     """Runs commands one after another in a shell.
 
     Args:
         timeout: default time-out of a command in seconds; None for none.
         grace: seconds that ending a command, a job or the executor may take.
+        process_limits: how many launched programs are kept, and for how long; None for the defaults.
     """
 
-    def __init__(self, *, timeout: float | None, grace: float) -> None:
+    def __init__(self, *, timeout: float | None, grace: float, process_limits: ProcessLimits | None = None) -> None:
+        super().__init__(process_limits)
         self.timeout = options.check_timeout(timeout, None)
         self.grace = options.check_seconds("grace", grace)
         self._turnstile = Turnstile()
         self._session: Session | None = None
-        self._closed = False
-        self._pid = os.getpid()
         self._finalizer: weakref.finalize[[Session, int], Executor] | None = None
 
     # -- for subclasses --------------------------------------------------------------------------------
@@ -62,19 +67,8 @@ class Executor(ABC):
     def make_session(self, turnstile: Turnstile) -> Session:
         """Return a new session that has not started anything yet."""
 
-    @property
-    @abstractmethod
-    def confinement(self) -> Confinement:
-        """What happens when a command leaves the working directory."""
-
-    @property
-    @abstractmethod
-    def base_workdir(self) -> bytes:
-        """What a relative `workdir` of one command is taken from."""
-
     #: How far the executor isolates what it runs: "none", or a name such as "docker".
     isolation: str = "none"
-    max_output_bytes: int
 
     @property
     @abstractmethod
@@ -119,6 +113,48 @@ class Executor(ABC):
             audit=audit,
             max_timeout=max_timeout,
         )
+
+    def as_tools(
+        self,
+        *,
+        approval: ApprovalMode = "always",
+        approver: Approver | None = None,
+        policy: Policy | None = None,
+        acknowledge_unsafe: bool = False,
+        audit: AuditLog | str | os.PathLike[str] | None = None,
+        max_timeout: float = 600.0,
+        typing: TypingMode = "always",
+    ) -> tuple[Tool[Any, Any], ...]:
+        """Return the tools for a model that also talks to programs while they run; all stand behind one gate.
+
+        They are `run_shell` (as `as_tool` makes it), `exec_command`, `write_stdin`, `list_processes`, `stop_process`
+        and `read_output`.
+
+        Args:
+            approval: as in `ShellTool`, and so on; launching a program is judged and approved like a command.
+            approver: who is asked.
+            policy: rules over the parsed command.
+            acknowledge_unsafe: needed for approval="never" where nothing isolates.
+            audit: a log that gets a line before and after every call, or the path of one.
+            max_timeout: the most seconds that a model may ask `run_shell` for.
+            typing: what is typed into a program is approved "always", the "first" time for each program, or "never".
+                Under approval="never" nobody is asked. Ctrl-C never needs approval. While a program asks for a
+                password, what is typed shows neither in the question nor in the log.
+
+        Raises:
+            ValueError: as `ShellTool` does.
+        """
+        from ..tool.programs import program_tools
+
+        shell = self.as_tool(
+            approval=approval,
+            approver=approver,
+            policy=policy,
+            acknowledge_unsafe=acknowledge_unsafe,
+            audit=audit,
+            max_timeout=max_timeout,
+        )
+        return (shell, *program_tools(shell, self, typing))
 
     # -- running ---------------------------------------------------------------------------------------
 
@@ -187,6 +223,40 @@ class Executor(ABC):
         finally:
             self._turnstile.leave()
 
+    async def read_output(
+        self,
+        ref: str,
+        *,
+        offset: int | None = None,
+        limit: int | None = None,
+        lines: tuple[int, int] | None = None,
+        pattern: str | None = None,
+        context: int = 0,
+        tail: int | None = None,
+    ) -> OutputPage:
+        """Return a part of an output that was too large for its result; a command may run meanwhile.
+
+        One of `offset`, `lines`, `pattern` and `tail` says which part; without any it is the beginning.
+
+        Args:
+            ref: `stdout_ref` or `stderr_ref` of a result.
+            offset: bytes to pass over; with `pattern`, where to begin to search.
+            limit: bytes to return, 64 or more; 16 KiB if left out.
+            lines: first and last line, counted from 1.
+            pattern: regular expression to find lines by, in the syntax of Rust's regex crate: linear in time, without
+                look-around and backreferences. It sees lines as `for_model` shows them, and of a longer one 4 KiB at
+                a time. After five seconds the page says where to go on.
+            context: lines to show before and after each match.
+            tail: lines from the end.
+
+        Raises:
+            UnknownOutput: nothing is kept under `ref`, or not any more.
+            TypeError, ValueError: an argument is wrong, or they do not go together.
+            ExecutorClosed: the executor is closed.
+        """
+        request = PageRequest.of(offset=offset, limit=limit, lines=lines, pattern=pattern, context=context, tail=tail)
+        return await asyncio.to_thread(read_page, self._kept_output(), ref, request)
+
     async def restart(self) -> None:
         """End the shell and what it runs in the foreground, and start a fresh one without the old state.
 
@@ -199,20 +269,24 @@ class Executor(ABC):
             self._turnstile.leave()
 
     async def close(self) -> None:
-        """End everything that the executor started, background jobs included; takes no longer than `grace`.
+        """End everything that the executor started, jobs and programs included; takes no longer than `grace`.
 
         A command that is running ends with `ExecutorClosed`, in whatever loop or thread it was called.
         Idempotent.
         """
         session = self._begin_close()
-        if session is None:
-            return
-        await self._turnstile.enter()
+        programs = asyncio.ensure_future(self._close_programs())  # beside the session: both have the same grace
         try:
-            await drive_async(session.finish())
-            self._forget_session()
+            if session is not None:
+                await self._turnstile.enter()
+                try:
+                    await drive_async(session.finish())
+                    self._forget_session()
+                finally:
+                    self._turnstile.leave()
         finally:
-            self._turnstile.leave()
+            await programs
+            self._close_files()
 
     async def __aenter__(self) -> Executor:
         await self.start()
@@ -242,14 +316,7 @@ class Executor(ABC):
         on_timeout: object = "kill",
     ) -> RunCall:
         text = encode_command(command)
-        directory = None
-        if workdir is not None:
-            directory = options.check_workdir(workdir, self.base_workdir)
-            if not self.confinement.admits(directory):
-                raise CommandDenied(
-                    f"workdir {os.fsdecode(directory)} is outside {os.fsdecode(self.confinement.root)}, which this "
-                    "executor is confined to; name a directory inside it"
-                )
+        directory = None if workdir is None else self._admitted(workdir)
         return RunCall(
             command=str(command),
             text=text,
@@ -262,17 +329,23 @@ class Executor(ABC):
         )
 
     def _open_session(self) -> Session:
-        if os.getpid() != self._pid:
-            raise ExecutorUnavailable(
-                f"this executor belongs to process {self._pid}, this is its forked child {os.getpid()}; "
-                "make a new executor here"
-            )
-        if self._closed:
-            raise ExecutorClosed("the executor is closed; make a new one")
+        self._check_open()
         if self._session is None:
             self._session = self.make_session(self._turnstile)
             self._finalizer = weakref.finalize(self, _abandon, self._session, self._pid)
         return self._session
+
+    def _kept_output(self) -> SpillStore:
+        if self._closed:
+            raise ExecutorClosed("the executor is closed; read its output before that")
+        if self._spills is None:
+            raise UnknownOutput("no output is kept: make the executor with spill_dir=... for that")
+        return self._spills
+
+    def _close_files(self) -> None:
+        """Close what commands and programs have written to until their end."""
+        if self._spills is not None:
+            self._spills.close()
 
     def _forget_session(self) -> None:
         if self._finalizer is not None:

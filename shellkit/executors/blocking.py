@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
+from typing import Any, TypeVar
 
 import attrs
 
+from ..output.page import OutputPage
+from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
 from ..sessions.base import OnTimeout, Session, StreamName
 from ..sessions.drive import drive_blocking
+from ..sessions.interactive import ScreenView
+from ..sessions.spill.page import PageRequest, read_page
 from ..sessions.streaming import stream_blocking
 from . import options
 from .base import Executor, OnOutput, closed_meanwhile
 from .options import UNSET, Unset
 
 __all__ = ["BlockingExecutor"]
+
+Result = TypeVar("Result")
 
 
 class BlockingExecutor:
@@ -81,6 +90,75 @@ class BlockingExecutor:
         call = attrs.evolve(call, listener=lambda stream, view: listener(stream, bytes(view)))
         return self._run(lambda session: drive_blocking(session.run(call)))
 
+    def read_output(
+        self,
+        ref: str,
+        *,
+        offset: int | None = None,
+        limit: int | None = None,
+        lines: tuple[int, int] | None = None,
+        pattern: str | None = None,
+        context: int = 0,
+        tail: int | None = None,
+    ) -> OutputPage:
+        """As `Executor.read_output`."""
+        request = PageRequest.of(offset=offset, limit=limit, lines=lines, pattern=pattern, context=context, tail=tail)
+        return read_page(self.executor._kept_output(), ref, request)
+
+    def launch(
+        self,
+        command: str,
+        *,
+        tty: bool = False,
+        workdir: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | None] | None = None,
+        rows: int = 24,
+        columns: int = 120,
+        yield_time: float = 10.0,
+        until: str | None = None,
+        max_output_bytes: int | None = None,
+    ) -> ProcessUpdate:
+        """As `Executor.launch`."""
+        return _in_own_loop(
+            self.executor.launch(
+                command,
+                tty=tty,
+                workdir=workdir,
+                env=env,
+                rows=rows,
+                columns=columns,
+                yield_time=yield_time,
+                until=until,
+                max_output_bytes=max_output_bytes,
+            )
+        )
+
+    def write(
+        self, process_id: int, chars: str = "", *, yield_time: float = 0.25, until: str | None = None
+    ) -> ProcessUpdate:
+        """As `Executor.write`."""
+        return _in_own_loop(self.executor.write(process_id, chars, yield_time=yield_time, until=until))
+
+    def stop(self, process_id: int) -> ProcessUpdate:
+        """As `Executor.stop`."""
+        return _in_own_loop(self.executor.stop(process_id))
+
+    def processes(self) -> tuple[ProcessInfo, ...]:
+        """As `Executor.processes`."""
+        return self.executor.processes()
+
+    def process(self, process_id: int) -> ProcessInfo:
+        """As `Executor.process`."""
+        return self.executor.process(process_id)
+
+    def screen(self, process_id: int) -> ScreenView:
+        """As `Executor.screen`."""
+        return _in_own_loop(self.executor.screen(process_id))
+
+    def resize(self, process_id: int, rows: int, columns: int) -> None:
+        """As `Executor.resize`."""
+        self.executor.resize(process_id, rows, columns)
+
     def restart(self) -> None:
         """As `Executor.restart`."""
         self._pass(lambda: drive_blocking(self.executor._open_session().restart()))
@@ -88,9 +166,15 @@ class BlockingExecutor:
     def close(self) -> None:
         """As `Executor.close`."""
         session = self.executor._begin_close()
-        if session is not None:
-            self._pass(lambda: drive_blocking(session.finish()))
-            self.executor._forget_session()
+        with ThreadPoolExecutor(1) as pool:  # beside the session: both have the same grace
+            launched = self.executor._programs is not None
+            programs = pool.submit(asyncio.run, self.executor._close_programs()) if launched else None
+            if session is not None:
+                self._pass(lambda: drive_blocking(session.finish()))
+                self.executor._forget_session()
+            if programs is not None:
+                programs.result()
+        self.executor._close_files()
 
     def __enter__(self) -> BlockingExecutor:
         self.start()
@@ -107,3 +191,13 @@ class BlockingExecutor:
             action()
         finally:
             self.executor._turnstile.leave()
+
+
+def _in_own_loop(call: Coroutine[Any, Any, Result]) -> Result:
+    """Run what waits for a program in a loop of its own; in another thread where this one has a loop (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(call)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, call).result()

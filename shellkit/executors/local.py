@@ -18,11 +18,15 @@ from ..protocol.command import encode_command
 from ..protocol.dialects import dialect_for
 from ..resolver import Shell, resolve
 from ..sessions.base import Session, SessionSettings
+from ..sessions.interactive import InteractiveSession, Pump, Sink
 from ..sessions.persistent import PersistentSession
+from ..sessions.recording import Recorder
 from ..sessions.stateless import StatelessSession
 from ..sessions.turnstile import Turnstile
 from . import options
 from .base import Executor
+from .host import LaunchCall
+from .programs import ProcessLimits
 
 if TYPE_CHECKING:
     from ..environment.base import ShellEnvironment
@@ -50,6 +54,15 @@ class LocalExecutor(Executor):
         grace: seconds that ending a command, a job or the executor may take.
         start_timeout: seconds that a new shell may take to answer.
         max_output_bytes: bytes to keep of each stream: the head and the tail, half and half.
+        spill_dir: directory, outside `workdir`, for the whole of what is larger; `read_output` reads it. It is made at
+            the first need. None keeps no more than `max_output_bytes`.
+        spill_limit: bytes of disk for that, from 1 MiB; the oldest output is removed first. One stream gets half of it;
+            of a larger one its head, its newest part and samples of its middle stay.
+        spill_retention: seconds that the files stay after `close`, for an executor with the same `spill_dir` to read;
+            None removes them with it.
+        record: a new file to record the session to, as it happens (asciicast version 2, `shellkit play`); each launched
+            program has one of its own beside it, named session-1.cast beside session.cast.
+        process_limits: how many launched programs are kept, and for how long; None for the defaults.
 
     Raises:
         SpawnError: no such shell. (At the first start: `InvalidWorkdir` for a missing directory.)
@@ -72,8 +85,13 @@ class LocalExecutor(Executor):
         grace: float = 2.0,
         start_timeout: float = 10.0,
         max_output_bytes: int = 65536,
+        spill_dir: str | os.PathLike[str] | None = None,
+        spill_limit: int = 1 << 30,
+        spill_retention: float | None = None,
+        record: str | os.PathLike[str] | None = None,
+        process_limits: ProcessLimits | None = None,
     ) -> None:
-        super().__init__(timeout=timeout, grace=grace)
+        super().__init__(timeout=timeout, grace=grace, process_limits=process_limits)
         if sys.platform != "linux":
             raise ExecutorUnavailable(f"LocalExecutor needs Linux; this is {sys.platform}")
         if not os.path.exists("/proc/self/stat"):
@@ -92,8 +110,11 @@ class LocalExecutor(Executor):
         mode_of_confinement = options.check_confinement(confinement, workdir_given=workdir is not None)
         self._workdir = _absolute(workdir)
         self._confinement = Confinement(mode_of_confinement, self._workdir, os.path.realpath)
+        self._spills = options.check_spill(spill_dir, spill_limit, spill_retention, self._confinement)
         self._environment = _Environment(self.keep_env, self.clean_env, self.env)
         self._environment.encoded()  # a wrong name or value is an error here, not at the first command
+        # Last, so that no other mistake leaves a file.
+        self._recorder = None if record is None else Recorder(record, title=" ".join(self.shell.persistent_argv))
 
     @property
     def confinement(self) -> Confinement:
@@ -138,10 +159,29 @@ class LocalExecutor(Executor):
             grace=self.grace,
             start_timeout=self.start_timeout,
             max_output_bytes=self.max_output_bytes,
+            spills=self._spills,
+            recorder=self._recorder,
         )
         if self.mode == "persistent":
             return PersistentSession(settings, turnstile)
         return StatelessSession(settings, turnstile)
+
+    def make_program(self, call: LaunchCall, pump: Pump, sinks: Sequence[Sink]) -> InteractiveSession:
+        recorders = []
+        if self._recorder is not None:
+            recorders = [self._recorder.beside(rows=call.rows, columns=call.columns, title=call.command)]
+        return InteractiveSession(
+            (*self.shell.persistent_argv, "-c", call.command),
+            tty=call.tty,
+            workdir=call.workdir,
+            env=self._environment.encoded(call.env),
+            rows=call.rows,
+            columns=call.columns,
+            max_output_bytes=call.max_output_bytes,
+            grace=self.grace,
+            pump=pump,
+            sinks=[*sinks, *recorders],
+        )
 
 
 class _Environment:
@@ -157,15 +197,19 @@ class _Environment:
         """Return names and values as the caller reads them."""
         return filter_environment(os.environ, keep=self._keep, clean=self._clean, extra=self._extra)
 
-    def encoded(self) -> dict[bytes, bytes]:
-        """Return them as a shell gets them."""
+    def encoded(self, own: Mapping[str, str | None] | None = None) -> dict[bytes, bytes]:
+        """Return them as a shell gets them, with some of its own over them."""
         # Asked for with every new shell, and filtering costs some tenths of a millisecond.
         inherited = dict(os.environb)
         if self._cached is None or self._cached[0] != inherited:
             # What a shell starts by never reaches it, not even on request (contract H8).
             variables = {n: text for n, text in self.filtered().variables.items() if not is_startup_hook(n)}
             self._cached = (inherited, {os.fsencode(n): os.fsencode(text) for n, text in variables.items()})
-        return self._cached[1]
+        if not own:
+            return self._cached[1]
+        changed = {os.fsencode(name): text for name, text in own.items()}
+        kept = {name: text for name, text in self._cached[1].items() if name not in changed}
+        return kept | {name: os.fsencode(text) for name, text in changed.items() if text is not None}
 
 
 def _spawn(

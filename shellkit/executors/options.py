@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast, get_args
 
 from ..errors import InvalidWorkdir
-from ..policy.confinement import ConfinementMode
+from ..policy.confinement import Confinement, ConfinementMode
 from ..sessions.base import OnTimeout
+from ..sessions.spill import SpillStore
+from ..sessions.spill.store import LEAST_LIMIT
 
 __all__ = [
     "UNSET",
@@ -27,9 +29,11 @@ __all__ = [
     "check_on_timeout",
     "check_seconds",
     "check_size",
+    "check_spill",
     "check_text_list",
     "check_timeout",
     "check_workdir",
+    "check_yield",
 ]
 
 Mode = Literal["persistent", "stateless"]
@@ -64,6 +68,11 @@ def check_seconds(name: str, value: object) -> float:
     return float(value)
 
 
+def check_yield(value: object) -> float:
+    """Return after how many seconds a call comes back at the latest; 0 is at once."""
+    return 0.0 if value == 0 and not isinstance(value, bool) else check_seconds("yield_time", value)
+
+
 def check_size(name: str, value: object) -> int:
     """Return a number of bytes that is not negative."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -71,6 +80,31 @@ def check_size(name: str, value: object) -> int:
     if value < 0:
         raise ValueError(f"{name} must not be negative; 0 keeps nothing")
     return value
+
+
+def check_spill(directory: object, limit: object, retention: object, confinement: Confinement) -> SpillStore | None:
+    """Return where larger output is kept; None if `directory` is."""
+    size = check_size("spill_limit", limit)
+    if size < LEAST_LIMIT:
+        raise ValueError(f"spill_limit must be at least {LEAST_LIMIT} bytes; leave spill_dir out to keep nothing")
+    seconds = None if retention is None else check_seconds("spill_retention", retention)
+    if directory is None:
+        return None
+    if not isinstance(directory, (str, bytes, os.PathLike)):
+        raise TypeError(f"spill_dir must be a path, not {type(directory).__name__}")
+    path = os.fsencode(directory)
+    if not path or b"\0" in path:
+        raise ValueError("spill_dir must be a path without NUL, and not empty; leave it out to keep nothing")
+    path = os.path.abspath(os.path.expanduser(path))
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ValueError(f"spill_dir is not a directory: {os.fsdecode(path)}; name another")
+    # A command that lists, commits or deletes everything in its directory must not meet the files.
+    if confinement.resolve(confinement.root) != b"/" and confinement.contains(path):
+        raise ValueError(
+            f"spill_dir {os.fsdecode(path)} lies inside the working directory {os.fsdecode(confinement.root)}; name "
+            "one outside"
+        )
+    return SpillStore(os.fsdecode(path), size, seconds)
 
 
 def check_mode(value: object) -> Mode:

@@ -6,7 +6,7 @@ It never reads a descriptor, waits, or keeps more than the limit plus a fixed ma
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
+from .text import orphans, unfinished
 
 __all__ = ["HeadTailBuffer"]
 
@@ -80,6 +80,10 @@ class HeadTailBuffer:
         """Whether bytes are left out of `text()`."""
         return self._total > self._limit
 
+    def has_room(self, count: int) -> bool:
+        """Return whether `count` more bytes leave nothing out of `text()`."""
+        return self._total + count <= self._limit
+
     @property
     def omitted(self) -> int:
         """Bytes left out of `text()`, those included that were left out to cut at a character."""
@@ -133,13 +137,17 @@ class HeadTailBuffer:
             self.commit(count)
             rest = rest[count:]
 
+    def content(self) -> bytes:
+        """Return what was kept, head and tail: the whole stream unless `truncated`."""
+        return b"".join((self._head, self._tail()))
+
     def text(self) -> str:
         """Return what was kept, decoded from UTF-8 with undecodable bytes as U+FFFD.
 
         Over the limit, head and tail are cut at characters and joined by one line that names the bytes left out.
         """
         if not self.truncated:
-            return (self._head + self._tail()).decode("utf-8", "replace")
+            return self.content().decode("utf-8", "replace")
         head, tail = self._cut()
         omitted = self._total - len(head) - len(tail)
         before = "\n" if head and not head.endswith(b"\n") else ""
@@ -173,9 +181,4 @@ class HeadTailBuffer:
     def _cut(self) -> tuple[bytes, bytes]:
         """Return head and tail without the pieces of characters at the cut: at most 3 bytes on either side."""
         head, tail = bytes(self._head), self._tail()
-        decoder = getincrementaldecoder("utf-8")("replace")
-        decoder.decode(head[-3:])
-        unfinished = len(decoder.getstate()[0])
-        # Continuation bytes are 10xxxxxx, and a character has at most three (RFC 3629, section 3).
-        orphans = next((i for i, byte in enumerate(tail[:3]) if byte & 0xC0 != 0x80), min(3, len(tail)))
-        return head[: len(head) - unfinished], tail[orphans:]
+        return head[: len(head) - unfinished(head)], tail[orphans(tail) :]

@@ -1,13 +1,13 @@
-"""`StreamDecoder`: live chunks of bytes as text, for `on_output` (contract C3, C4).
+"""Bytes as text: live chunks decoded one after another (`StreamDecoder`), and pieces cut at whole characters.
 
-Sessions own one for each stream of a command. It never waits, and never splits a character.
+Sessions own a decoder for each stream of a command (contract C3, C4). Nothing here waits or splits a character.
 """
 
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
 
-__all__ = ["StreamDecoder"]
+__all__ = ["StreamDecoder", "orphans", "unfinished"]
 
 
 class StreamDecoder:
@@ -28,3 +28,16 @@ class StreamDecoder:
     def finish(self) -> str:
         """Return U+FFFD if the stream ended within a character, else nothing; then begin a new stream."""
         return self._decoder.decode(b"", final=True)
+
+
+def unfinished(data: bytes | bytearray) -> int:
+    """Return how many bytes at the end of `data` begin a character that later bytes would complete: 0 to 3."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data[-3:])
+    return len(decoder.getstate()[0])
+
+
+def orphans(data: bytes | bytearray) -> int:
+    """Return how many bytes at the start of `data` may continue a character that earlier bytes began: 0 to 3."""
+    # Continuation bytes are 10xxxxxx, and a character has at most three (RFC 3629, section 3).
+    return next((i for i, byte in enumerate(data[:3]) if byte & 0xC0 != 0x80), min(3, len(data)))

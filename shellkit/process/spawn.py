@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import SpawnError
 
-__all__ = ["spawn"]
+__all__ = ["spawn", "spawn_on_terminal"]
 
 #: Everything that can have a disposition; SIGKILL and SIGSTOP cannot, 32 and 33 belong to libc.
 _RESETTABLE = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33)]
@@ -30,19 +30,41 @@ def spawn(argv: Sequence[str], env: Mapping[bytes, bytes], stdin: int, stdout: i
     Raises:
         SpawnError: the program cannot be executed, or the system has no room for a process.
     """
-    actions: list[tuple[int, ...]] = [
-        (os.POSIX_SPAWN_DUP2, stdin, 0),
-        (os.POSIX_SPAWN_DUP2, stdout, 1),
-        (os.POSIX_SPAWN_DUP2, stderr, 2),
-        *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable_descriptors()),
+    standard = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate((stdin, stdout, stderr))]
+    return _spawn(argv, env, standard)
+
+
+def spawn_on_terminal(argv: Sequence[str], env: Mapping[bytes, bytes], terminal: str) -> int:
+    """Start `argv` with a terminal as its standard streams and as its controlling terminal; as `spawn` otherwise.
+
+    Args:
+        argv: program (a path) and arguments.
+        env: the whole environment.
+        terminal: path of the terminal; it must belong to no session yet.
+
+    Raises:
+        SpawnError: as in `spawn`.
+    """
+    # The leader of a new session that opens a terminal without O_NOCTTY gets it as its controlling terminal
+    # (tty_ioctl(2)); posix_spawn makes the session before it does the file actions.
+    opened: list[tuple[int | str, ...]] = [
+        (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0),
+        (os.POSIX_SPAWN_DUP2, 0, 1),
+        (os.POSIX_SPAWN_DUP2, 0, 2),
     ]
+    return _spawn(argv, env, opened)
+
+
+def _spawn(argv: Sequence[str], env: Mapping[bytes, bytes], standard: Sequence[tuple[int | str, ...]]) -> int:
+    actions = [*standard, *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable_descriptors())]
     try:
         return os.posix_spawn(
             argv[0], list(argv), env, file_actions=actions, setsid=True, setsigmask=[], setsigdef=_RESETTABLE
         )
     except OSError as error:
         raise SpawnError(
-            f"cannot start {argv[0]}: {error.strerror}; name another shell with shell=..., or free processes and memory"
+            f"cannot start {argv[0]}: {error.strerror}; name another program (a shell with shell=...), "
+            "or free processes and memory"
         ) from error
 
 

@@ -169,6 +169,9 @@ class CgroupContainment(Containment):
             for pid in self._loose():
                 self._session.add(pid)
             self._outside.discard(shell)
+            # Once all is inside, what it forks is inside, too, and no scan (5 ms with 200 processes) can find more.
+            if not self._outside and not set(self._scan.everything()).difference(self._inside()):
+                self._ran_outside = False
 
     def _inside(self) -> list[int]:
         return [pid for group in (self._session, *self._jobs) for pid in group.pids()]

@@ -18,6 +18,8 @@ from ..process.tree import Containment
 from ..protocol.base import Dialect
 from ..result import ShellResult
 from .drive import Procedure
+from .recording import Recorder
+from .spill import SpillStore
 
 __all__ = ["Listener", "OnTimeout", "RunCall", "Session", "SessionSettings", "Spawner", "StreamName"]
 
@@ -44,6 +46,8 @@ class SessionSettings:
         grace: seconds that ending something may take.
         start_timeout: seconds that a new shell may take to answer.
         max_output_bytes: bytes to keep of each stream.
+        spills: where larger output is kept whole; None for nowhere.
+        recorder: what records the session; None for nothing.
     """
 
     dialect: Dialect
@@ -56,6 +60,8 @@ class SessionSettings:
     grace: float
     start_timeout: float
     max_output_bytes: int
+    spills: SpillStore | None = None
+    recorder: Recorder | None = None
 
 
 @attrs.frozen(kw_only=True)

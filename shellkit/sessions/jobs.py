@@ -33,12 +33,16 @@ class JobOutput:
         stderr: the same for standard error.
         stdout_omitted: bytes left out of `stdout`.
         stderr_omitted: bytes left out of `stderr`.
+        stdout_ref: reference to the whole output, for `executor.read_output`; None until something was left out.
+        stderr_ref: the same for standard error.
     """
 
     stdout: str = ""
     stderr: str = ""
     stdout_omitted: int = 0
     stderr_omitted: int = 0
+    stdout_ref: str | None = None
+    stderr_ref: str | None = None
 
 
 class Job:
@@ -109,8 +113,9 @@ class Job:
         with self.lock:
             if self.captures is None:
                 return JobOutput()
-            out, err = (capture.buffer for capture in self.captures)
-            output = JobOutput(out.text(), err.text(), out.omitted, err.omitted)
+            stdout, stderr = self.captures
+            out, err = stdout.buffer, stderr.buffer
+            output = JobOutput(out.text(), err.text(), out.omitted, err.omitted, stdout.ref, stderr.ref)
             out.clear()
             err.clear()
             return output

@@ -53,9 +53,12 @@ def hand_over(
 
 
 def _attend(job: Job, turn: Turn, outcome: Outcome, attendant: Attendant, grace: float) -> None:
-    turn.stdout.buffer.clear()
-    turn.stderr.buffer.clear()
-    turn.stdout.listener = turn.stderr.listener = None
+    for capture in (turn.stdout, turn.stderr):
+        capture.listeners = ()
+        if job.captures is not None:  # the job goes on writing, to the same file if there is one
+            capture.buffer.clear()
+        else:
+            capture.clear()
     if job.pids and len(attendant.jobs()) >= MAX_JOBS:
         job.end_now()
         outcome.notes.append(

@@ -18,6 +18,7 @@ from ..process.pipes import Pipe, PipeSource
 from ..protocol.base import Endpoints
 from ..protocol.events import Event
 from ..protocol.machine import Machine
+from .spill import SpillFile
 from .stop import StopRequest
 
 __all__ = ["Capture", "LiveShell", "Reader"]
@@ -39,7 +40,8 @@ class Capture:
     def __init__(self, pipe: Pipe, limit: int) -> None:
         self.pipe = pipe
         self.buffer = HeadTailBuffer(limit)
-        self.listener: Callable[[memoryview], object] | None = None
+        self.listeners: tuple[Callable[[memoryview], object], ...] = ()
+        self.spill: SpillFile | None = None  # where the rest goes if the buffer cannot keep everything
         self.readable = False
         self.ended = False
 
@@ -56,8 +58,10 @@ class Capture:
             if count == 0:
                 self.readable, self.ended = False, True
                 return
-            if self.listener is not None:
-                self.listener(view[:count])
+            for listener in self.listeners:
+                listener(view[:count])
+            if self.spill is not None:
+                self.spill.follow(buffer, view[:count])
             buffer.commit(count)
             most -= count
             if count < len(view):
@@ -83,9 +87,29 @@ class Capture:
             if allowance < 0:
                 return
 
+    @property
+    def ref(self) -> str | None:
+        """The reference of the file with the whole output; None if there is none."""
+        return self.spill.ref if self.spill is not None else None
+
+    def clear(self) -> None:
+        """Make ready for the next command."""
+        self.buffer.clear()
+        if self.spill is not None:
+            self.spill.close()
+            self.spill = None
+
+    def append(self, data: bytes) -> None:
+        """Take what arrived by another way than the pipe as the next bytes of the stream."""
+        if self.spill is not None:
+            self.spill.follow(self.buffer, memoryview(data))
+        self.buffer.append(data)
+
     def close(self) -> None:
-        """Give the pipe back; idempotent."""
+        """Give the pipe and the file back; idempotent."""
         self.pipe.close()
+        if self.spill is not None:
+            self.spill.close()
 
 
 class Reader(ABC):
@@ -166,7 +190,7 @@ class LiveShell:
     def discard_output(self) -> None:
         """Forget what the last command printed."""
         for capture in self.captures or ():
-            capture.buffer.clear()
+            capture.clear()
 
     # -- talking ---------------------------------------------------------------------------------------
 

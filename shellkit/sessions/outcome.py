@@ -29,6 +29,8 @@ class Outcome:
     workdir: bytes | None = None
     notes: list[str] = attrs.field(factory=list)
     background: tuple[BackgroundJob, ...] = ()
+    stdout_ref: str | None = None
+    stderr_ref: str | None = None
     _texts: tuple[str, str, int, int] | None = None
 
     def take(self, turn: Turn) -> None:
@@ -58,8 +60,11 @@ class Outcome:
         out, err = turn.stdout.buffer, turn.stderr.buffer
         if out.total == err.total == 0:
             self._texts = _NOTHING
-        else:
-            self._texts = (out.text(), err.text(), out.omitted, err.omitted)
+            return
+        self._texts = (out.text(), err.text(), out.omitted, err.omitted)
+        self.stdout_ref, self.stderr_ref = turn.stdout.ref, turn.stderr.ref
+        spills = [spill for spill in (turn.stdout.spill, turn.stderr.spill) if spill is not None]
+        self.notes += dict.fromkeys(spill.failure for spill in spills if spill.failure is not None)
 
 
 def build_result(outcome: Outcome, turn: Turn) -> ShellResult:
@@ -67,8 +72,8 @@ def build_result(outcome: Outcome, turn: Turn) -> ShellResult:
     if outcome._texts is None:
         outcome.snapshot(turn)
         if outcome._texts is not _NOTHING:
-            turn.stdout.buffer.clear()
-            turn.stderr.buffer.clear()
+            turn.stdout.clear()
+            turn.stderr.clear()
     assert outcome._texts is not None
     stdout, stderr, stdout_omitted, stderr_omitted = outcome._texts
     return ShellResult(
@@ -84,6 +89,8 @@ def build_result(outcome: Outcome, turn: Turn) -> ShellResult:
         stderr_omitted=stderr_omitted,
         shell_state=outcome.shell_state,
         notes=tuple(outcome.notes),
+        stdout_ref=outcome.stdout_ref,
+        stderr_ref=outcome.stderr_ref,
         background=outcome.background,
     )
 

@@ -232,7 +232,7 @@ class PersistentSession(OwningSession):
     def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[Turn]:
         files: list[int] = []
         try:
-            line = live.machine.begin(prepare_call(live, self._pipes, call, self._exit_code, files))
+            line = live.machine.begin(prepare_call(live, self._settings, self._pipes, call, self._exit_code, files))
             self._containment.command_starts()
             self._checkpoint_is_new = False
             turn = Turn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import attrs
@@ -10,34 +11,48 @@ from ..errors import SpawnError
 from ..process.pipes import PipeSource
 from ..process.tree import Containment
 from ..protocol.base import Call
-from .base import RunCall, SessionSettings
+from .base import RunCall, SessionSettings, StreamName
 from .drive import Procedure
 from .live import LiveShell
 from .outcome import Outcome
+from .recording import Recorder
 from .turn import Turn
 
 __all__ = ["prepare_call", "run_startup_commands"]
 
 
-def prepare_call(live: LiveShell, pipes: PipeSource, call: RunCall, exit_code: int, files: list[int]) -> Call:
+def prepare_call(
+    live: LiveShell, settings: SessionSettings, pipes: PipeSource, call: RunCall, exit_code: int, files: list[int]
+) -> Call:
     """Give a command its pipes, its input and, if it is long, a file.
 
     Args:
         live: the shell that will run it.
+        settings: where its output is kept if it is too large, and what records it.
         pipes: where files come from.
         call: the command.
         exit_code: what `$?` shall be when it starts.
         files: gets the descriptors of what was made; the caller closes them when the command has ended.
     """
     stdout, stderr = live.open_captures()
-    stdout.listener = stderr.listener = None
-    if call.listener is not None:
-        stdout.listener, stderr.listener = partial(call.listener, "stdout"), partial(call.listener, "stderr")
+    recorder = settings.recorder
+    if recorder is not None:
+        recorder.command(call.command)
+    stdout.listeners, stderr.listeners = _listeners(call, "stdout", recorder), _listeners(call, "stderr", recorder)
+    if settings.spills is not None:
+        stdout.spill, stderr.spill = settings.spills.file(), settings.spills.file()
     endpoints = live.endpoints(merge_stderr=call.merge_stderr)
     if call.input:
         endpoints = attrs.evolve(endpoints, stdin=_file(pipes, call.input, files))
     path = _file(pipes, call.text, files) if len(call.text) > live.machine.dialect.longest_inline else None
     return Call(call.text, endpoints, path, exit_code)
+
+
+def _listeners(
+    call: RunCall, stream: StreamName, recorder: Recorder | None
+) -> tuple[Callable[[memoryview], object], ...]:
+    caller = () if call.listener is None else (partial(call.listener, stream),)
+    return caller if recorder is None else (*caller, recorder.stream())
 
 
 def _file(pipes: PipeSource, content: bytes, files: list[int]) -> bytes:

@@ -92,7 +92,7 @@ class StatelessSession(OwningSession):
     def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[LastTurn]:
         files: list[int] = []
         try:
-            line = live.machine.begin_last(prepare_call(live, self._pipes, call, 0, files))
+            line = live.machine.begin_last(prepare_call(live, self._settings, self._pipes, call, 0, files))
             self._containment.command_starts()
             turn = LastTurn(
                 live,

@@ -115,7 +115,7 @@ class Turn(Exchange):
         self.live.unwatch_captures()
         if self.ended and self.checkpoint is None:
             # A user's EXIT trap runs when the redirections are undone: what it prints arrives as noise.
-            self.stdout.buffer.append(self.live.machine.take_noise())
+            self.stdout.append(self.live.machine.take_noise())
         return True
 
     def _watch(self, now: float) -> None:

@@ -262,7 +262,7 @@ class ScriptedExecutor(Executor):
         self._scripts = list(scripts)
         self._start_timeout = start_timeout
         self.max_output_bytes = max_output_bytes
-        self.processes: list[ScriptedProcess] = []
+        self.started: list[ScriptedProcess] = []
 
     @property
     def confinement(self) -> Confinement:
@@ -296,15 +296,15 @@ class ScriptedExecutor(Executor):
 
     def check(self) -> None:
         """Fail if a script did not come to pass, or was never begun."""
-        failures = [process.failure for process in self.processes if process.failure]
-        if len(self.processes) != len(self._scripts):
-            failures.append(f"{len(self.processes)} shells were started, there are {len(self._scripts)} scripts")
+        failures = [process.failure for process in self.started if process.failure]
+        if len(self.started) != len(self._scripts):
+            failures.append(f"{len(self.started)} shells were started, there are {len(self._scripts)} scripts")
         if failures:
             raise AssertionError("; ".join(failures))
 
     def _spawn(self, _env: Mapping[bytes, bytes], pipes: PipeSource, _containment: Containment) -> Process:
         # One more than there are scripts ends at once, and `check` tells.
-        script = dict(enumerate(self._scripts)).get(len(self.processes), (Exit(1),))
+        script = dict(enumerate(self._scripts)).get(len(self.started), (Exit(1),))
         process = ScriptedProcess(script, pipes)
-        self.processes.append(process)
+        self.started.append(process)
         return process

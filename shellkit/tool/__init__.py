@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from .approvers import AllowAll, Approver, Callback, DenyAll, TimeLimit
-from .base import Runner, ToolOutput
-from .tool import ShellTool
+from .base import ProgramRunner, Runner, ToolOutput
+from .programs import TypingMode
+from .tool import ShellTool, Tool
 
-__all__ = ["AllowAll", "Approver", "Callback", "DenyAll", "Runner", "ShellTool", "TimeLimit", "ToolOutput"]
+__all__ = [
+    "AllowAll",
+    "Approver",
+    "Callback",
+    "DenyAll",
+    "ProgramRunner",
+    "Runner",
+    "ShellTool",
+    "TimeLimit",
+    "Tool",
+    "ToolOutput",
+    "TypingMode",
+]

@@ -12,12 +12,14 @@ from typing import Any, Protocol, Self
 import attrs
 
 from ..environment.base import ShellEnvironment
+from ..output.page import OutputPage
 from ..policy.approvals import ApprovalRequest
 from ..policy.confinement import Confinement
+from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
 from ..sessions.base import StreamName
 
-__all__ = ["OnOutput", "Refused", "Runner", "ToolOutput", "Wanted"]
+__all__ = ["OnOutput", "ProgramRunner", "Refused", "Runner", "ToolOutput", "Wanted"]
 
 #: Called with ("stdout" | "stderr", text) while a command runs.
 OnOutput = Callable[[StreamName, str], object]
@@ -55,6 +57,48 @@ class Runner(Protocol):
         on_output: OnOutput | None = ...,
     ) -> ShellResult:
         """Run one command."""
+
+
+class ProgramRunner(Runner, Protocol):
+    """An executor that launches programs, as far as the tools for them know it."""
+
+    async def launch(
+        self,
+        command: str,
+        *,
+        tty: bool = ...,
+        workdir: str | os.PathLike[str] | None = ...,
+        yield_time: float = ...,
+        until: str | None = ...,
+    ) -> ProcessUpdate:
+        """Start a program, which may run on."""
+
+    async def write(
+        self, process_id: int, chars: str = ..., *, yield_time: float = ..., until: str | None = ...
+    ) -> ProcessUpdate:
+        """Type to a program, or wait for news of it."""
+
+    async def stop(self, process_id: int) -> ProcessUpdate:
+        """End a program."""
+
+    def processes(self) -> tuple[ProcessInfo, ...]:
+        """List the programs."""
+
+    def process(self, process_id: int) -> ProcessInfo:
+        """Return one of them."""
+
+    async def read_output(
+        self,
+        ref: str,
+        *,
+        offset: int | None = ...,
+        limit: int | None = ...,
+        lines: tuple[int, int] | None = ...,
+        pattern: str | None = ...,
+        context: int = ...,
+        tail: int | None = ...,
+    ) -> OutputPage:
+        """Return a part of an output that was kept."""
 
 
 @attrs.frozen(kw_only=True)
@@ -105,15 +149,18 @@ class ToolOutput:
     Attributes:
         text: for the model; can be encoded as UTF-8.
         result: what the command did; None if it did not run.
+        update: what the program did, of the tools for programs; None if there is nothing to tell.
         is_error: whether the call itself failed: refused, wrong arguments, no shell. A command with a non-zero
             exit code is no error of the call.
     """
 
     text: str = attrs.field(converter=_encodable)
     result: ShellResult | None = None
+    update: ProcessUpdate | None = None
     is_error: bool = False
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return plain values for JSON."""
         result = None if self.result is None else self.result.to_dict()
-        return {"text": self.text, "is_error": self.is_error, "result": result}
+        update = None if self.update is None else self.update.to_dict()
+        return {"text": self.text, "is_error": self.is_error, "result": result, "update": update}

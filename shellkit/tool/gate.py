@@ -18,6 +18,7 @@ from ..audit import AuditEntry, AuditLog
 from ..policy.approvals import ApprovalRequest, displayed
 from ..policy.base import Judgement, Policy, Verdict
 from ..policy.rules import RulePolicy
+from ..process.update import ProcessUpdate
 from ..result import ShellResult
 from .approval import Answer, Approval, ApprovalMode, Leave
 from .approvers import Approver
@@ -175,7 +176,8 @@ class Gate:
         """
         try:
             if self._audit is not None and entry is not None:
-                self._audit.after(entry, outcome if isinstance(outcome, (ShellResult, BaseException)) else None)
+                told = outcome if isinstance(outcome, (ShellResult, ProcessUpdate, BaseException)) else None
+                self._audit.after(entry, told)
         except Exception as error:  # noqa: BLE001  (see above)
             _log.exception("the outcome of a command is not in the audit log")
             return f"What came of the command could not be recorded, so no other will run; tell the user: {error}"

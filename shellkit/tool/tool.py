@@ -29,7 +29,7 @@ from .approvers import Approver
 from .base import OnOutput, Refused, Runner, ToolOutput, Wanted
 from .describe import ToolFacts, description
 from .gate import SHOWN, Gate
-from .schema import Arguments, InvalidArguments, parameters, parse
+from .schema import SHELL_COMMAND, Arguments, InvalidArguments, parse
 
 __all__ = ["ApprovalMode", "ShellTool", "Tool"]
 
@@ -80,7 +80,8 @@ class Tool(ABC, Generic[Asked, Result]):
         Args:
             arguments: the model's arguments: a JSON object as text, or a mapping.
             call_id: the framework's id of the call, for the audit log and traces.
-            on_output: called with ("stdout" | "stderr", text) while the command runs, as in `Executor.run`.
+            on_output: called with ("stdout" | "stderr", text) while a command of `run_shell` runs, as in
+                `Executor.run`; the tools for programs do not call it.
 
         Returns:
             What to tell the model. Refusals, wrong arguments and a shell that cannot start come back as text.
@@ -271,7 +272,7 @@ class ShellTool(Tool[Arguments, ShellResult]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return parameters()
+        return SHELL_COMMAND.parameters()
 
     async def probe(self) -> ShellEnvironment:
         """Ask the shell what it is, once; the description is made from the answer."""

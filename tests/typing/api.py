@@ -14,6 +14,7 @@ from shellkit import (
     ExecutorClosed,
     JobOutput,
     LocalExecutor,
+    OutputPage,
     Shell,
     ShellkitError,
     ShellResult,
@@ -48,6 +49,10 @@ async def options(environ: Mapping[str, str | None]) -> None:
         grace=1,
         start_timeout=5.0,
         max_output_bytes=1 << 20,
+        spill_dir=Path("/var/tmp/agent"),
+        spill_limit=1 << 28,
+        spill_retention=7 * 86400,
+        record="session.cast",
     )
     await executor.start()
     await executor.close()
@@ -67,6 +72,16 @@ def blocking() -> None:
         assert_type(result.for_model(), str)
         assert_type(result.to_dict(), dict[str, Any])
         assert_type(result.raise_for_exit(), ShellResult)
+
+
+async def kept_output(shell: Executor, result: ShellResult) -> None:
+    assert_type(result.stdout_ref, str | None)
+    if result.stdout_ref is not None:
+        page = await shell.read_output(result.stdout_ref, pattern="error", context=2)
+        assert_type(page, OutputPage)
+        assert_type(page.next_offset, int | None)
+        assert_type(shell.sync().read_output(result.stdout_ref, lines=(1, 10)), OutputPage)
+    assert_type(result.for_model(max_tokens=1000, count_tokens=len), str)
 
 
 async def jobs(result: ShellResult) -> None:

@@ -1,0 +1,382 @@
+"""`Programs`: the programs that one executor has launched and that callers talk to, by number.
+
+Made by the executor with the first launch; it decides what is waited for, what makes room, and what has run for too
+long. It knows no shell and no approval. Any loop and thread may call it; waiting for one program holds up no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import attrs
+
+from ..errors import UnknownProcess
+from ..output.search import LinePattern
+from ..process.update import ProcessInfo, ProcessUpdate
+from ..sessions.interactive import InteractiveSession, Pump, Sink
+from ..sessions.spill import SpillFile
+from .listening import LineWatch, Spilled, has_line
+
+__all__ = ["ProcessLimits", "Programs", "Until"]
+
+#: What to wait for: the end of the program, a line that matches, or (None) that it waits for input.
+Until = Literal["exit"] | LinePattern | None
+
+_CTRL_C, _CTRL_D = "\x03", "\x04"
+
+#: Seconds without output after which a program that waits for input has said what it had to say.
+_QUIET = 0.01
+#: Seconds that a program has to react to what was typed before "it waits for input" is believed without output.
+_REACTION = 0.1
+#: Seconds between two looks at whether a program waits for input: the first, the factor, the longest.
+_FIRST_LOOK, _LONGER, _LAST_LOOK = 0.005, 1.5, 0.25
+#: Seconds before the end of its time that a program's fate is announced, at most; and this part of the limit at most.
+_ANNOUNCED, _ANNOUNCED_PART = 600.0, 0.1
+#: What has gone is remembered for a while, so that the answer to a late question is a good one.
+_REMEMBERED = 64
+
+
+_SECONDS: Callable[[Any, attrs.Attribute[Any], Any], None] = attrs.validators.optional(attrs.validators.gt(0))
+
+
+@attrs.frozen(kw_only=True)
+class ProcessLimits:
+    """How many programs an executor keeps, and for how long.
+
+    Attributes:
+        count: programs that are kept; one more makes the least recently used one go, an ended one first.
+        protected: the most recently used ones, which never go that way.
+        life: seconds that a program may run; None for no limit.
+        idle: seconds that nobody may write to or look at a program; None for no limit.
+    """
+
+    count: int = attrs.field(default=64, validator=attrs.validators.ge(1))
+    protected: int = attrs.field(default=8, validator=attrs.validators.ge(1))
+    life: float | None = attrs.field(default=86400.0, validator=_SECONDS)
+    idle: float | None = attrs.field(default=7200.0, validator=_SECONDS)
+
+
+class _Entry:
+    """One program of the table."""
+
+    def __init__(
+        self, process_id: int, command: str, session: InteractiveSession, watch: LineWatch, spill: SpillFile | None
+    ) -> None:
+        self.id = process_id
+        self.command = command
+        self.session = session
+        self.watch = watch
+        self.spill = spill
+        self.used = time.monotonic()
+        self.waiting = 0
+        self.notes: list[str] = []
+        self.expired = ""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        command = " ".join(self.command.split())
+        return f"process {self.id} ({command if len(command) <= 60 else command[:59] + '…'})"
+
+    def info(self) -> ProcessInfo:
+        """Describe it."""
+        session = self.session
+        running = session.running
+        return ProcessInfo(
+            process_id=self.id,
+            command=self.command,
+            tty=session.tty,
+            running=running,
+            exit_code=session.exit_code,
+            runtime=session.runtime,
+            idle=0.0 if self.waiting else time.monotonic() - self.used,
+            waits_for_input=session.waits_for_input if running else False,
+            asks_secret=running and session.asks_secret,
+        )
+
+
+class Programs:
+    """The table of an executor's programs.
+
+    Args:
+        limits: how many, and for how long.
+    """
+
+    def __init__(self, limits: ProcessLimits) -> None:
+        self.pump = Pump()
+        self._limits = limits
+        self._mutex = threading.Lock()
+        self._entries: dict[int, _Entry] = {}
+        self._gone: dict[int, str] = {}
+        self._last_id = 0
+
+    # -- for the executor ------------------------------------------------------------------------------
+
+    async def launch(
+        self,
+        command: str,
+        make: Callable[[Sequence[Sink]], InteractiveSession],
+        spill: SpillFile | None,
+        yield_time: float,
+        until: Until,
+    ) -> ProcessUpdate:
+        """Start a program, and wait for its first news.
+
+        Args:
+            command: what the caller launched.
+            make: makes the program from what shall hear it; it must be drained by `pump`.
+            spill: where its output is written to, if anywhere.
+            yield_time: seconds to wait at most.
+            until: what to wait for.
+        """
+        watch = LineWatch()
+        session = make([watch] if spill is None else [watch, Spilled(spill)])
+        await session.start()
+        # In the table before the first wait: a cancelled caller does not lose the program.
+        entry, evicted = self._add(command, session, watch, spill)
+        if evicted is not None:
+            await evicted.session.terminate()
+        self._watch_limits(entry)
+        return await self._news(entry, yield_time, until)
+
+    async def write(self, process_id: int, chars: str, yield_time: float, until: Until) -> ProcessUpdate:
+        """Type to a program, and wait for its news."""
+        entry = self._get(process_id)
+        if chars and not entry.session.running:
+            entry.notes.append("the program had ended, so nothing was typed; launch it again to type to it")
+            chars = ""
+        return await self._news(entry, yield_time, until, typed=chars)
+
+    async def stop(self, process_id: int) -> ProcessUpdate:
+        """End a program and everything that it started."""
+        entry = self._get(process_id)
+        await entry.session.terminate()
+        return self._update(entry, matched=False)
+
+    def get(self, process_id: int) -> InteractiveSession:
+        """Return a program to do something else with it.
+
+        Raises:
+            UnknownProcess: there is none with this number.
+        """
+        return self._get(process_id).session
+
+    def info(self, process_id: int) -> ProcessInfo:
+        """Describe a program; this is no use of it.
+
+        Raises:
+            UnknownProcess: there is none with this number.
+        """
+        return self._find(process_id).info()
+
+    def infos(self) -> tuple[ProcessInfo, ...]:
+        """Describe all programs."""
+        with self._mutex:
+            entries = list(self._entries.values())
+        return tuple(entry.info() for entry in entries)
+
+    async def close(self) -> None:
+        """End all programs within their grace period and give everything back."""
+        with self._mutex:
+            entries = list(self._entries.values())
+        await asyncio.gather(*(entry.session.terminate() for entry in entries))
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Kill all programs at once and give everything back; idempotent."""
+        with self._mutex:
+            entries = list(self._entries.values())
+        for entry in entries:
+            entry.session.abandon()
+        self.pump.stop()
+
+    # -- the table -------------------------------------------------------------------------------------
+
+    def _add(
+        self, command: str, session: InteractiveSession, watch: LineWatch, spill: SpillFile | None
+    ) -> tuple[_Entry, _Entry | None]:
+        """Return the new entry, and the one that it has displaced."""
+        with self._mutex:
+            self._last_id += 1
+            entry = self._entries[self._last_id] = _Entry(self._last_id, command, session, watch, spill)
+            evicted = None
+            if len(self._entries) > self._limits.count:
+                by_use = sorted(self._entries.values(), key=lambda each: (each.waiting > 0, each.used))
+                old = by_use[: max(1, len(by_use) - self._limits.protected)]
+                evicted = next((each for each in old if not each.session.running), old[0])
+                was = "was ended" if evicted.session.running else "had ended, and was forgotten"
+                why = f"{was} to make room: {self._limits.count} programs are kept, the least recently used one goes"
+                self._remove(evicted, why)
+                entry.notes.append(f"{evicted.name} {why}; stop what is no longer needed")
+        return entry, evicted
+
+    def _remove(self, entry: _Entry, why: str) -> None:
+        del self._entries[entry.id]
+        self._gone[entry.id] = why
+        for process_id in list(self._gone)[:-_REMEMBERED]:
+            del self._gone[process_id]
+
+    def _get(self, process_id: int) -> _Entry:
+        entry = self._find(process_id)
+        entry.used = time.monotonic()
+        return entry
+
+    def _find(self, process_id: int) -> _Entry:
+        with self._mutex:
+            entry = self._entries.get(process_id)
+            if entry is not None:
+                return entry
+            why = self._gone.get(process_id, "was never launched")
+            known = list(self._entries.values())
+        shown = ", ".join(f"{each.name}{'' if each.session.running else ', ended'}" for each in known) or "none"
+        raise UnknownProcess(f"process {process_id} {why}; there are: {shown}")
+
+    # -- talking ---------------------------------------------------------------------------------------
+
+    async def _type(self, entry: _Entry, chars: str, seconds: float) -> None:
+        session = entry.session
+        if not chars.strip(_CTRL_C) and (not session.tty or session.unsent):
+            session.interrupt()  # on pipes, and behind what a program does not read, the key alone would do nothing
+            return
+        ends_input = not session.tty and chars.endswith(_CTRL_D)
+        if text := chars.removesuffix(_CTRL_D) if ends_input else chars:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await session.write(text)
+        if ends_input:
+            session.close_stdin()
+        if session.unsent:
+            entry.notes.append(
+                f"the program has not taken {session.unsent} bytes of what was typed yet; they wait for it to read "
+                "them, and Ctrl-C drops them"
+            )
+
+    async def _news(self, entry: _Entry, seconds: float, until: Until, *, typed: str = "") -> ProcessUpdate:
+        entry.waiting += 1
+        try:
+            deadline = time.monotonic() + seconds
+            if typed:
+                await self._type(entry, typed, seconds)
+            matched = await _come(entry, until, deadline)
+        finally:
+            entry.waiting -= 1
+            entry.used = time.monotonic()
+        if until is not None and not matched:
+            entry.notes.append(_missed(entry.session, until, seconds))
+        return self._update(entry, matched)
+
+    def _update(self, entry: _Entry, matched: bool) -> ProcessUpdate:
+        session = entry.session
+        running = session.running  # before reading, so that an update with an exit code holds the last output
+        output = session.read()
+        notes, entry.notes = entry.notes, []
+        if entry.spill is not None:
+            notes += [entry.spill.failure] if entry.spill.failure is not None else []
+            if not running:
+                entry.spill.close()
+        if entry.expired:
+            notes.append(entry.expired)
+        elif running:
+            notes += self._announcements()
+        elif session.leaves_running:
+            notes.append(f"what it started still runs; stopping process {entry.id} ends it")
+        else:
+            session.abandon()  # gives descriptors back; exit code and output stay
+        return ProcessUpdate(
+            command=entry.command,
+            process_id=entry.id if running else None,
+            exit_code=None if running else session.exit_code,
+            output=output.text,
+            omitted=output.omitted,
+            runtime=session.runtime,
+            waits_for_input=session.waits_for_input if running else False,
+            matched=matched,
+            notes=tuple(notes),
+            output_ref=entry.spill.ref if entry.spill is not None else None,
+        )
+
+    # -- limits of time --------------------------------------------------------------------------------
+
+    def _left(self, entry: _Entry) -> tuple[float, float, str]:
+        """Return how long an entry may still live, the limit that says so, and that limit in words."""
+        limits = self._limits
+        choices = [(math.inf, math.inf, "")]
+        if (life := limits.life) is not None:
+            choices.append((life - entry.session.runtime, life, f"a program may run for {life:g} s"))
+        if (idle := limits.idle) is not None and not entry.waiting:
+            left = idle - (time.monotonic() - entry.used)
+            choices.append((left, idle, f"a program that no call is about may run for {idle:g} s"))
+        return min(choices)
+
+    def _watch_limits(self, entry: _Entry) -> None:
+        if self._limits.life is None and self._limits.idle is None:
+            return
+        # While somebody waits it is not idle, so there may be nothing to look forward to; look again all the same.
+        self.pump.run(partial(self._end_if_due, entry), after=min(self._left(entry)[0], self._limits.idle or math.inf))
+
+    def _end_if_due(self, entry: _Entry) -> None:
+        """Called in the pump's thread."""
+        if self._entries.get(entry.id) is not entry or not entry.session.running:
+            return
+        left, _, why = self._left(entry)
+        if left > 0:
+            self._watch_limits(entry)
+            return
+        entry.expired = f"it was ended because its time was up: {why}"
+        entry.session.abandon()
+
+    def _announcements(self) -> list[str]:
+        """Return what is about to be ended because its time is over."""
+        with self._mutex:
+            entries = [each for each in self._entries.values() if each.session.running]
+        found = []
+        for each in entries:
+            left, limit, why = self._left(each)
+            if left < min(_ANNOUNCED, limit * _ANNOUNCED_PART):
+                found.append(f"{each.name} will be ended in {max(left, 0):.0f} s: {why}")
+        return found
+
+
+async def _come(entry: _Entry, until: Until, deadline: float) -> bool:
+    """Wait for the end of a program, for what is waited for, or for the deadline; return whether that has come."""
+    session = entry.session
+    if until == "exit":
+        await session.wait(max(0.0, deadline - time.monotonic()))
+        return not session.running
+    if until is not None:
+        return await _line_come(entry, until, deadline)
+    begun = time.monotonic()
+    pause = _FIRST_LOOK
+    while session.running and (left := deadline - time.monotonic()) > 0:
+        await session.wait(min(pause, left))
+        pause = min(pause * _LONGER, _LAST_LOOK)
+        reacted = session.output_at > begun or time.monotonic() - begun > _REACTION
+        if reacted and time.monotonic() - session.output_at > _QUIET and session.waits_for_input:
+            return False
+    return False
+
+
+async def _line_come(entry: _Entry, pattern: LinePattern, deadline: float) -> bool:
+    session, hits = entry.session, list[bool]()
+    entry.watch.add(pattern, lambda: hits.append(True))
+    try:
+        if has_line(pattern, session.peek()):
+            return True
+        await session.wait_until(lambda: bool(hits) or not session.running, max(0.0, deadline - time.monotonic()))
+        return bool(hits)
+    finally:
+        entry.watch.remove(pattern)
+
+
+def _missed(session: InteractiveSession, until: Until, seconds: float) -> str:
+    if not session.running:
+        return "it ended before the pattern came"
+    what = "it has not ended" if until == "exit" else "no line has matched the pattern"
+    return f"{what} within {seconds:g} s; it runs on"

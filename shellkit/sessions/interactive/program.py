@@ -1,0 +1,422 @@
+"""`Program`: the inside of an interactive session: one process, how it is connected, and what it has printed.
+
+Shared by the pump's thread, which drains it and sees it end, and by callers of any thread and loop. It never waits
+for the program; `session.InteractiveSession` does. It is no part of that object, so that one that was forgotten can
+be ended when it is garbage (contract G3).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import select
+import signal
+import threading
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+
+from ...errors import ProcessEnded, StdinClosed
+from ...output.buffer import HeadTailBuffer
+from ...process import reaper
+from ...process.awaiting import awaits_input, descendants
+from ...process.tree import Containment, containment, send
+from .channel import Channel
+from .expectation import Expectation
+from .pump import CHUNK_BYTES, Pump
+from .sink import Sink
+
+__all__ = ["Output", "Program"]
+
+_log = logging.getLogger("shellkit")
+
+#: Seconds after which a program is put into its containment: one that is gone sooner is not worth the stall.
+_ENTER_SECONDS = 0.05
+
+#: Reads of one program before looking at the others.
+_READS = 16
+
+#: What is printed last when a program asks for a password without canonical mode (`sudo` with pwfeedback).
+_SECRET_PROMPT = re.compile(rb"(?i)(?:pass ?(?:word|phrase|code)|\bPIN\b|secret|token)[^\n]*[:?] ?$")
+_PROMPT_BYTES = 200
+
+Alarm = Callable[[], object]
+
+
+@attrs.frozen
+class Output:
+    """What a program has printed since it was last read.
+
+    Attributes:
+        text: decoded from UTF-8; over the limit its head and tail, with a marker line between them.
+        omitted: bytes left out of `text`.
+    """
+
+    text: str = ""
+    omitted: int = 0
+
+
+class Program:
+    """A program that has been started.
+
+    Args:
+        argv: the program, as a path, and its arguments.
+        env: its whole environment but for the cookie.
+        channel: how to connect it; owned by this object.
+        buffer: what it prints is kept in it until it is read; owned by this object.
+        pump: the thread that drains it; not owned.
+        sinks: what else gets everything.
+
+    Raises:
+        SpawnError: it cannot be started.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[bytes, bytes],
+        channel: Channel,
+        buffer: HeadTailBuffer,
+        pump: Pump,
+        sinks: Iterable[Sink],
+    ) -> None:
+        # Reentrant, because a garbage collection inside may run another session's finalizer.
+        self._lock = threading.RLock()
+        self._channel = channel
+        self._pump = pump
+        self._sinks = list(sinks)
+        self._buffer = buffer
+        self._partial = b""
+        self._last = b""
+        self._unsent = bytearray()
+        self._writer_watched = False
+        self._ending_input = False
+        self._alarms: set[Alarm] = set()
+        self._expectation: Expectation | None = None
+        self._released = False
+        self._ended_at: float | None = None
+        self._status: int | None = None
+        self._pidfd = -1
+        self._cookie = secrets.token_hex(8)
+        self._containment: Containment = containment(self._cookie)
+        try:
+            self.started_at = self.output_at = time.monotonic()
+            self.pid = channel.spawn(argv, {**env, b"SHELLKIT_SESSION": self._cookie.encode()})
+            self._pidfd = os.pidfd_open(self.pid)
+        except BaseException:
+            self._containment.close()
+            channel.close()
+            raise
+        self._containment.announce(self.pid)
+        self._containment.command_starts()
+        reaper.watch(self._cookie, self.pid, self._containment.path)
+        pump.watch(channel.reader, select.EPOLLIN, self._readable)
+        pump.watch(self._pidfd, select.EPOLLIN, self._process_ended)
+        pump.run(self._enter, after=_ENTER_SECONDS)
+
+    # -- what it is at -----------------------------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended, and everything that it printed is here."""
+        return self._ended_at is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended (0-255, a signal as 128+n); None if it has not, or nobody can know."""
+        return self._status
+
+    @property
+    def runtime(self) -> float:
+        """Seconds from its start to its end, or until now."""
+        return (time.monotonic() if self._ended_at is None else self._ended_at) - self.started_at
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that were typed and that neither terminal nor pipe has room for yet."""
+        return len(self._unsent)
+
+    @property
+    def echo(self) -> bool:
+        """Whether the terminal shows what is typed; without a terminal nothing does."""
+        terminal = self._channel.terminal
+        with self._lock:
+            return terminal is not None and not self._released and terminal.echo
+
+    @property
+    def asks_secret(self) -> bool:
+        """Whether what is typed now is meant for no eyes, as far as terminal and prompt tell."""
+        terminal = self._channel.terminal
+        with self._lock:
+            if terminal is None or self._released or terminal.echo:
+                return False
+            # Programs that edit lines themselves (readline, vim) turn off both; getpass(3), sudo and ssh only ECHO.
+            return terminal.canonical or _SECRET_PROMPT.search(self._last) is not None
+
+    def waits_for_input(self) -> bool | None:
+        """Return whether it, or what it runs, is blocked until somebody types; None if the kernel does not say."""
+        with self._lock:
+            if self.ended or self._released:
+                return False
+            names = self._channel.names()
+        found = [awaits_input(pid, names) for pid in descendants(self.pid)]
+        return True if True in found else None if None in found else False
+
+    # -- talking -----------------------------------------------------------------------------------------
+
+    def type(self, data: bytes) -> None:
+        """Send bytes; what has no room now goes out when there is some.
+
+        Raises:
+            ProcessEnded: the program has.
+            StdinClosed: the program or `close_stdin` has closed its input.
+        """
+        with self._lock:
+            if self.ended or self._released:
+                raise ProcessEnded("the program has ended; start it again to type to it")
+            if self._channel.writer < 0 or self._ending_input:
+                raise StdinClosed(
+                    "the program's stdin is closed; start it again and leave it open, in a terminal if it has to "
+                    "think that a person types"
+                )
+            shown = b"*" * len(data) if self._sinks and self.asks_secret else data
+            self._tell_sinks(lambda sink: sink.input(shown))
+            self._unsent += data
+            self._flush()
+
+    def close_stdin(self) -> None:
+        """Let the program see end-of-file after what was typed; in a terminal by Ctrl-D, as a person would."""
+        with self._lock:
+            if self.ended or self._released or self._channel.writer < 0:
+                return
+            if self._channel.terminal is not None:
+                self.type(b"\x04")
+                return
+            self._ending_input = True
+            self._flush()
+
+    def interrupt(self) -> None:
+        """Send SIGINT to what runs in the foreground; what was typed and not yet taken is dropped, as by Ctrl-C."""
+        with self._lock:
+            if not self.ended and not self._released:
+                self._unsent.clear()
+                self._channel.interrupt(self.pid)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Give the terminal another size."""
+        with self._lock:
+            if self._channel.terminal is None:
+                raise ValueError("a program on pipes has no size; start it with tty=True")
+            if not self._released:
+                self._channel.terminal.resize(rows, columns)
+                self._tell_sinks(lambda sink: sink.resized(rows, columns))
+
+    def take(self) -> Output:
+        """Return what was printed since the last time, up to this moment."""
+        with self._lock:
+            if not self._released:
+                # The pump may be resting, or behind: what a program printed before it asked for input is its answer.
+                self._drain(memoryview(bytearray(CHUNK_BYTES)))
+            output = Output(self._buffer.text(), self._buffer.omitted)
+            self._buffer.clear()
+            return output
+
+    def peek(self) -> str:
+        """Return what `take` would, and leave it unread."""
+        with self._lock:
+            return self._buffer.text()
+
+    def expect(self, expectation: Expectation) -> None:
+        """Let what is unread, and what comes from now on, be searched until `unexpect`.
+
+        Raises:
+            ValueError: somebody else waits for a pattern of the same program.
+        """
+        with self._lock:
+            if self._expectation is not None:
+                raise ValueError("somebody waits for a pattern of this program already; wait one after the other")
+            self._expectation = expectation
+            expectation.look(self._buffer.text(), self._buffer)
+
+    def unexpect(self) -> None:
+        """Search no more."""
+        with self._lock:
+            self._expectation = None
+
+    def ring(self, alarm: Alarm) -> None:
+        """Call `alarm`, in any thread, whenever something has happened, until `silence`."""
+        with self._lock:
+            self._alarms.add(alarm)
+
+    def silence(self, alarm: Alarm) -> None:
+        """Undo `ring`."""
+        with self._lock:
+            self._alarms.discard(alarm)
+
+    # -- ending ------------------------------------------------------------------------------------------
+
+    def signal(self, *numbers: int) -> None:
+        """Send signals to everything that the program started, itself included; then let what is stopped go on."""
+        members = self._containment.everything()
+        for number in (*numbers, signal.SIGCONT):
+            send(members, number)
+
+    def kill(self) -> None:
+        """Kill everything that the program started, itself included."""
+        self._containment.kill_everything()
+
+    def survives(self) -> bool:
+        """Return whether anything that the program started is alive, itself included."""
+        return not self._released and (not self.ended or bool(self._containment.everything()))
+
+    def release(self) -> None:
+        """Kill what is left and give everything back; what it printed can still be read. Idempotent."""
+        with self._lock:
+            if self._released:
+                return
+            if not self.ended:
+                self._containment.kill_everything()
+                waiting = select.poll()
+                waiting.register(self._pidfd, select.POLLIN)
+                waiting.poll(1000)  # the kernel takes microseconds, a stuck device for ever
+                self._look_at_end()
+                self._note_end(memoryview(bytearray(CHUNK_BYTES)))
+            self._released = True
+            for fd in {self._channel.reader, self._channel.writer, self._pidfd}:
+                self._pump.forget(fd)
+            self._channel.close()
+            os.close(self._pidfd)
+            self._unsent.clear()
+            self._alert()
+        self._containment.close()
+        reaper.unwatch(self._cookie)
+
+    # -- called by the pump ------------------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        with self._lock:
+            if not self._released:
+                self._containment.enter(self.pid)
+
+    def _readable(self, events: int, buffer: memoryview) -> None:
+        with self._lock:
+            if not self._released:
+                if events & select.EPOLLOUT:
+                    self._flush()
+                self._drain(buffer)
+
+    def _writable(self, events: int, buffer: memoryview) -> None:
+        with self._lock:
+            if not self._released:
+                self._flush()
+
+    def _process_ended(self, events: int, buffer: memoryview) -> None:
+        with self._lock:
+            if not self._released and not self.ended and self._look_at_end():
+                self._pump.forget(self._pidfd)
+                self._note_end(buffer)
+
+    def _look_at_end(self) -> bool:
+        try:
+            info = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:  # the host waits for any child, and was faster
+            return True
+        if info is not None:
+            self._status = info.si_status if info.si_code == os.CLD_EXITED else 128 + info.si_status
+        return info is not None
+
+    def _note_end(self, buffer: memoryview) -> None:
+        self._containment.leave(self.pid)
+        # What it printed is in the pipe or the terminal by now; what goes on printing is something that it left.
+        self._drain(buffer)
+        self._keep(self._partial)
+        self._partial = b""
+        self._unsent.clear()
+        self._ended_at = time.monotonic()
+        self._alert()
+
+    def _drain(self, buffer: memoryview) -> None:
+        """Read what is there, within bounds."""
+        reader = self._channel.reader
+        for _ in range(_READS):
+            try:
+                count = os.readv(reader, [buffer])
+            except BlockingIOError:
+                return
+            if not count:
+                self._pump.forget(reader)
+                return
+            self._receive(buffer[:count])
+
+    def _receive(self, data: memoryview) -> None:
+        self._tell_sinks(lambda sink: sink.output(data))
+        whole = len(data) - _unfinished(data)
+        self._keep(self._partial + data[:whole] if self._partial else data[:whole])
+        self._partial = bytes(data[whole:])
+        self._last = (self._last + bytes(data[-_PROMPT_BYTES:]))[-_PROMPT_BYTES:]
+        self.output_at = time.monotonic()
+        self._alert()
+
+    def _keep(self, data: bytes | memoryview) -> None:
+        if data:
+            self._buffer.append(data)
+            if self._expectation is not None:
+                self._expectation.look(bytes(data).decode("utf-8", "replace"), self._buffer)
+
+    def _flush(self) -> None:
+        """Send what is unsent as far as there is room."""
+        writer = self._channel.writer
+        if writer < 0:
+            return
+        try:
+            while self._unsent:
+                with memoryview(self._unsent) as view:
+                    count = os.write(writer, view[:CHUNK_BYTES])
+                del self._unsent[:count]
+        except BlockingIOError:
+            self._watch_writer(True)
+            return
+        except BrokenPipeError:  # the program has closed its stdin
+            self._unsent.clear()
+            self._ending_input = True
+        self._watch_writer(False)
+        if self._ending_input:
+            self._channel.close_writer()
+        self._alert()
+
+    def _watch_writer(self, wanted: bool) -> None:
+        if wanted == self._writer_watched:
+            return
+        self._writer_watched = wanted
+        reader, writer = self._channel.reader, self._channel.writer
+        if reader == writer:
+            self._pump.change(reader, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
+        elif wanted:
+            self._pump.watch(writer, select.EPOLLOUT, self._writable)
+        else:
+            self._pump.forget(writer)
+
+    def _alert(self) -> None:
+        for alarm in self._alarms:
+            alarm()
+
+    def _tell_sinks(self, tell: Callable[[Sink], None]) -> None:
+        for sink in tuple(self._sinks):
+            try:
+                tell(sink)
+            except Exception:  # noqa: BLE001  (somebody else's fault must not hurt the program)
+                _log.exception("a sink of an interactive program raised; it gets no more")
+                self._sinks.remove(sink)
+
+
+def _unfinished(data: memoryview) -> int:
+    """Return how many bytes at the end belong to a character that is not complete: 0 to 3 (RFC 3629, section 3)."""
+    if data[-1] < 0x80:
+        return 0
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(bytes(data[-3:]))
+    return len(decoder.getstate()[0])
