@@ -30,6 +30,7 @@ import attrs
 
 from ..errors import ShellkitError
 from ..policy.approvals import ApprovalRequest, Decision, displayed
+from ..process import reaper
 from ..tool import Approver
 from .http import Disconnected, IncomingRequest
 from .terms import AgentRefused, Invitation, Terms
@@ -105,26 +106,31 @@ class Broker:
     async def __aenter__(self) -> Broker:
         # 0700 (mkdtemp(3)), so that nobody else can connect: unix(7) asks for the rights of the directory.
         self._directory = tempfile.mkdtemp(prefix="shellkit-agents-")
+        reaper.watch_directory(self._root.id, self._directory)
         try:
             self._server = await asyncio.start_unix_server(self._serve, self.invitation.socket)
         except OSError as error:
-            shutil.rmtree(self._directory)
+            self._remove_directory()
             raise ShellkitError(
                 f"no socket for sub-agents in {self._directory} ({error}); set TMPDIR to another directory, with a "
                 "short name"
             ) from error
         return self
 
+    def _remove_directory(self) -> None:
+        assert self._directory is not None
+        shutil.rmtree(self._directory, ignore_errors=True)
+        reaper.unwatch(self._root.id)
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
-        assert self._directory is not None
         self._server.close()
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._remove_directory()
 
     # -- connections -----------------------------------------------------------------------------------
 

@@ -356,6 +356,27 @@ def test_the_socket_is_this_users_and_goes() -> None:
         asyncio.run(Parent(places[0], "t").__aenter__())
 
 
+def test_a_killed_agent_leaves_no_socket(eventually: Callable[..., None]) -> None:
+    """G4: where the agent is killed, the directory of its socket goes, too."""
+    program = """
+import asyncio
+from openai import AsyncOpenAI
+from shellkit.agent.broker import Broker
+from shellkit.agent.terms import Terms
+async def main():
+    async with Broker(AsyncOpenAI(api_key="x"), Terms(model="m", workdir="/"), None) as broker:
+        print(broker.invitation.socket, flush=True)
+        await asyncio.get_running_loop().create_future()
+asyncio.run(main())
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        path = process.stdout.readline().strip()
+        assert os.path.exists(path)
+        process.kill()
+    eventually(lambda: not os.path.exists(os.path.dirname(path)))
+
+
 def test_another_version_of_shellkit() -> None:
     """A broker that speaks otherwise is told apart from one that is gone."""
 
