@@ -141,6 +141,41 @@ def test_ctrl_c_ends_the_command_then_the_turn(at_terminal: AtTerminal, openai_s
     assert "the user interrupted it" in output_of(asked[1])
 
 
+def test_ctrl_c_at_a_question(at_terminal: AtTerminal, openai_server: StartServer, tmp_path: Path) -> None:
+    """H3: Ctrl-C at the question refuses the command; the model is told, and goes on."""
+    server = openai_server([[run("touch ran")], [message("I see.")]])
+    process = at_terminal(server, "x")
+    process.expect_exact(QUESTION)
+    process.sendintr()
+    assert "I see." in rest(process)
+    assert process.exitstatus == 0
+    assert output_of(server.model.requests[1]).startswith("Not run: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_sub_agents(
+    at_terminal: AtTerminal,
+    openai_server: StartServer,
+    tmp_path: Path,
+    sleeps: Any,
+    eventually: Callable[..., None],
+) -> None:
+    """Issue 4, sub-agents: Ctrl-C ends the command that a sub-agent is, with whatever it runs."""
+    length = sleeps()
+
+    def script(body: dict[str, Any]) -> Step:
+        if body["model"] == "m":
+            told = "function_call_output" in str(body["input"])
+            return [message("all done")] if told else [run("shellkit agent --model child a")]
+        return [run(f"touch begun; sleep {length}")]
+
+    process = at_terminal(openai_server(script), "--approve", "never", "x")
+    eventually((tmp_path / "begun").exists, seconds=30)
+    process.sendintr()
+    assert "all done" in rest(process)
+    assert sleeps.left() == []
+
+
 def test_a_conversation(at_terminal: AtTerminal, openai_server: StartServer) -> None:
     """Issue 4, a REPL without a task: Ctrl-C at the prompt drops the line, in a turn the turn; Ctrl-D leaves."""
     server = openai_server([[run("A=kept")], [message("one")], Hang([message("two")], 6), [message("three")]])
