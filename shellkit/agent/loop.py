@@ -250,15 +250,19 @@ class Agent:
             await self._renew_container()
         except Exception as error:
             raise self._no_reply(error) from error
+        if not self._model.tools:
+            self._declare()
+        self._close_calls(_BROKEN_OFF)
+
+    def _declare(self) -> None:
         container_id = None if self._hosted is None else self._hosted.container_id
         self._model.tools = declarations(self.tool, self._form, self._api, container_id)
-        self._close_calls(_BROKEN_OFF)
 
     async def _renew_container(self) -> bool:
         """See to it that a hosted shell has its container; return whether one was lost, which the model is told."""
         if self._hosted is None or not await self._hosted.ensure():
             return False
-        self._model.tools = declarations(self.tool, self._form, self._api, self._hosted.container_id)
+        self._declare()
         self._model.say(_LOST_CONTAINER)
         return True
 
