@@ -6,7 +6,6 @@ each time and keeps nothing. A history that was loaded is sent whole once, then 
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -154,10 +153,7 @@ def _run_by_the_server(items: tuple[Item, ...]) -> list[CallRequested | CallFini
         call_id = item.get("call_id") or ""
         if item.get("type") == "shell_call":
             commands[call_id] = list(item["action"]["commands"])
-            arguments = json.dumps(item["action"])
-            events.append(
-                CallRequested(call_id=call_id, name="shell", commands=tuple(commands[call_id]), arguments=arguments)
-            )
+            events.append(CallRequested(call_id=call_id, name="shell", commands=tuple(commands[call_id])))
         elif item.get("type") == "shell_call_output":
             asked = iter(commands.get(call_id, ()))
             events += [
