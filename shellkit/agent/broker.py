@@ -143,8 +143,9 @@ class Broker:
             await request.receive()
             # A client that goes away (a sub-agent that was killed) ends what is done for it.
             await request.while_connected(self._answer(request))
-        except Disconnected:
-            pass
+        except (Disconnected, asyncio.CancelledError):
+            # Cancelled by closing alone; asyncio's streams take a task that ends cancelled for a fault, and log it.
+            return
         except Exception:  # noqa: BLE001  (the client sees a broken answer; the others must not suffer)
             _log.exception("a request of a sub-agent failed")
         finally:
