@@ -223,7 +223,7 @@ def test_one_that_goes_away_ends_its_question_to_the_model() -> None:
             await until(lambda: arrived)
             asking.cancel()
             await asyncio.wait([asking])
-            await until(lambda: len(broker._connections) == 1)
+            await until(lambda: len(broker._server._connections) == 1)
             assert (await parent.client.responses.create(model="m", input="x")).output_text == "next"
 
     arrived: list[Any] = []
