@@ -85,6 +85,12 @@ class _Entry:
         command = " ".join(self.command.split())
         return f"process {self.id} ({command if len(command) <= 60 else command[:59] + '…'})"
 
+    def give_back(self) -> None:
+        """Kill what is left of it and give its descriptors back; exit code and unread output stay. Idempotent."""
+        self.session.abandon()
+        if self.spill is not None:
+            self.spill.close()
+
     def info(self) -> ProcessInfo:
         """Describe it."""
         session = self.session
@@ -143,6 +149,7 @@ class Programs:
         entry, evicted = self._add(command, session, watch, spill)
         if evicted is not None:
             await evicted.session.terminate()
+            evicted.give_back()
         self._watch_limits(entry)
         return await self._news(entry, yield_time, until)
 
@@ -194,7 +201,7 @@ class Programs:
         with self._mutex:
             entries = list(self._entries.values())
         for entry in entries:
-            entry.session.abandon()
+            entry.give_back()
         self.pump.stop()
 
     # -- the table -------------------------------------------------------------------------------------
@@ -277,10 +284,8 @@ class Programs:
         running = session.running  # before reading, so that an update with an exit code holds the last output
         output = session.read()
         notes, entry.notes = entry.notes, []
-        if entry.spill is not None:
-            notes += [entry.spill.failure] if entry.spill.failure is not None else []
-            if not running:
-                entry.spill.close()
+        if entry.spill is not None and entry.spill.failure is not None:
+            notes.append(entry.spill.failure)
         if entry.expired:
             notes.append(entry.expired)
         elif running:
@@ -288,7 +293,7 @@ class Programs:
         elif session.leaves_running:
             notes.append(f"what it started still runs; stopping process {entry.id} ends it")
         else:
-            session.abandon()  # gives descriptors back; exit code and output stay
+            entry.give_back()
         return ProcessUpdate(
             command=entry.command,
             process_id=entry.id if running else None,
@@ -330,7 +335,7 @@ class Programs:
             self._watch_limits(entry)
             return
         entry.expired = f"it was ended because its time was up: {why}"
-        entry.session.abandon()
+        entry.give_back()
 
     def _announcements(self) -> list[str]:
         """Return what is about to be ended because its time is over."""
