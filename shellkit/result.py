@@ -78,6 +78,15 @@ class ShellResult:
         last = (self.stderr or self.stdout).strip()[-500:]
         raise CommandFailed(f"command {how}: {self.command[:200]!r}" + (f"\n{last}" if last else ""), self)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a model must be told beside the output, a line each: where more of it is, what still runs, the notes."""
+        refs = (("stdout", self.stdout_ref), ("stderr", self.stderr_ref))
+        lines = [f"[more of {stream}: read_output, ref {ref}]" for stream, ref in refs if ref]
+        lines += [_still_runs(job.pids) for job in self.background if job.running]
+        lines += [f"[note: {note}]" for note in self.notes]
+        return tuple(map(_encodable, lines))
+
     def for_model(self, *, max_tokens: int | None = None, count_tokens: TokenCounter = estimate_tokens) -> str:
         """Return the result as text for a model: cleaned output, then how the command ended.
 
@@ -101,7 +110,7 @@ class ShellResult:
             parts.append("[stderr]\n" + stderr.removesuffix("\n"))
         if not parts:
             parts.append("[no output]")
-        return "\n".join(parts + ending).encode("utf-8", "replace").decode("utf-8")
+        return _encodable("\n".join(parts + ending))
 
     def _ending(self) -> list[str]:
         if self.exit_code is not None:
@@ -109,12 +118,7 @@ class ShellResult:
         else:
             ended = "not ended yet" if self.timed_out else "did not run"
         where = "" if self.workdir is None else f", in {self.workdir}"
-        lines = [f"[{ended}, {self.duration:.2f} s{where}]"]
-        lines += [f"[more of stdout: read_output, ref {self.stdout_ref}]"] if self.stdout_ref else []
-        lines += [f"[more of stderr: read_output, ref {self.stderr_ref}]"] if self.stderr_ref else []
-        lines += [_still_runs(job.pids) for job in self.background if job.running]
-        lines += [f"[note: {note}]" for note in self.notes]
-        return lines
+        return [f"[{ended}, {self.duration:.2f} s{where}]", *self.remarks]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `json.dumps(..., allow_nan=False)` and UTF-8 accept, whatever the bytes."""
@@ -138,11 +142,15 @@ def _still_runs(pids: tuple[int, ...]) -> str:
     return f"[still running in the background: pid {named}{more}; what it writes from now on is not shown]"
 
 
-def _json_safe(value: Any) -> Any:
+def _encodable(text: str) -> str:
     # A directory name may hold bytes that are not UTF-8; they live in `str` as lone surrogates (PEP 383),
     # which JSON text in UTF-8 cannot carry.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _json_safe(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return _encodable(value)
     if isinstance(value, tuple):
         return [_json_safe(item) for item in value]
     return value

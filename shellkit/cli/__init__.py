@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .agent import agent
 from .audit import audit
 from .demo import demo
 from .doctor import doctor
@@ -26,5 +27,5 @@ def main() -> None:
     """A shell session that never wedges: run commands, talk to it, see what this machine offers."""
 
 
-for _command in (run, repl, play, policy, audit, doctor, demo):
+for _command in (run, repl, agent, play, policy, audit, doctor, demo):
     main.add_command(_command)

@@ -6,6 +6,7 @@ gate's part. They never run anything, and they never read an answer from anythin
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ..policy.approvals import ApprovalRequest, Decision, displayed
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConsoleApprover", "NobodyAsked"]
 
-_SHOWN = 500  # characters of the directory
+_SHOWN = 500  # characters of what is shown beside the command
 
 
 class NobodyAsked:
@@ -36,13 +37,21 @@ class ConsoleApprover:
     Args:
         stdin_taken: stdin is where the commands come from, so its not being a terminal says nothing: ask at the
             controlling terminal. Else who redirects stdin says that nobody is there.
+
+    Attributes:
+        free: held while a question stands on the terminal; whoever else uses that holds it meanwhile.
     """
 
     def __init__(self, *, stdin_taken: bool = False) -> None:
         self._stdin_taken = stdin_taken
+        self.free = asyncio.Lock()
 
     async def __call__(self, request: ApprovalRequest) -> Decision:
-        """Ask."""
+        """Ask, once the questions of others are answered."""
+        async with self.free:
+            return await self._ask_at_terminal(request)
+
+    async def _ask_at_terminal(self, request: ApprovalRequest) -> Decision:
         try:
             terminal = Terminal.open(controlling=self._stdin_taken)
         except OSError:
@@ -69,10 +78,12 @@ def _show(request: ApprovalRequest, console: Console) -> None:
 
     code = Syntax(request.display, "bash", theme="ansi_dark", background_color="default", word_wrap=True)
     isolation = "no isolation" if request.isolation == "none" else f"isolation: {request.isolation}"
+    # A sub-agent's request comes from outside: nothing in it may draw on the terminal.
+    shell = displayed(f"{request.shell}, {isolation}", _SHOWN)
     console.print("\nMay this run?", style="bold")
     console.print(Padding(code, (0, 0, 0, 4)))
-    console.print(f"  in    {displayed(request.workdir or '?', _SHOWN)} ({request.shell}, {isolation})", soft_wrap=True)
-    console.print(f"  why   {request.reason}", soft_wrap=True)
+    console.print(f"  in    {displayed(request.workdir or '?', _SHOWN)} ({shell})", soft_wrap=True)
+    console.print(f"  why   {displayed(request.reason, 2 * _SHOWN)}", soft_wrap=True)
 
 
 async def _ask(request: ApprovalRequest, terminal: Terminal) -> Decision:

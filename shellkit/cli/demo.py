@@ -1,32 +1,50 @@
-"""`shellkit demo`: a tour of what a session survives, on real commands, without account or network.
+"""`shellkit demo`: an agent at work, without account or network: what it survives, and what a person sees of it.
 
-The tour is data: steps, each with its promise and how to tell that it was kept.
+Only the model is not real: it follows a script. The conversation goes over HTTP on loopback, by the `openai` client and
+the agent that `shellkit agent` uses; every command is run. The tour is data (`STEPS`): what the user says, what the
+model wants, what was promised and how to tell that it was kept.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
-from ..executors.base import Executor
 from ..executors.local import LocalExecutor
-from ..result import ShellResult
+from ..policy import ApprovalRequest, Decision, loads
+from ..policy.environ import filter_environment
+from ..tool import ToolOutput
 from .options import FAILED, INTERRUPTED, told
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..agent import Agent, Event
+
 __all__ = ["STEPS", "Step", "demo"]
 
-#: Lines of a result that are shown.
+#: Lines of an output that are shown.
 _SHOWN = 6
-#: What a command that is going to be cancelled prints when it is under way.
-_UNDER_WAY = "working"
+_MODEL, _SUB_MODEL = "scripted-model", "scripted-sub-model"
+#: Everything runs but `rm`, about which the demo's person is asked.
+_POLICY = """\
+policy.default = "allow"
+policy.writes = true
+[[rule]]
+prefix = ["rm"]
+decision = "ask"
+reason = "it deletes"
+"""
+_KEEP = "the build is still needed"
+_COUNT = "how many lines has poem.txt?"
 
 
 @attrs.frozen
@@ -35,73 +53,98 @@ class Step:
 
     Attributes:
         title: what it is about.
-        commands: run one after another in the tour's session.
-        kept: whether the results are what was promised.
+        task: what the user says.
+        commands: what the model has run, one after the other.
+        says: the model's last message.
+        kept: whether what the model was told of the commands is what was promised.
         promise: a sentence about what happened.
         timeout: seconds for each command.
-        cancel: whether the first command is cancelled once it has printed something.
+        interrupt: whether the command is interrupted once it has printed something, as by Ctrl-C.
     """
 
     title: str
+    task: str
     commands: tuple[str, ...]
-    kept: Callable[[Sequence[ShellResult]], bool]
+    says: str
+    kept: Callable[[Sequence[ToolOutput]], bool]
     promise: str
-    timeout: float = 20.0
-    cancel: bool = False
+    timeout: float | None = None
+    interrupt: bool = False
 
 
 STEPS = (
     Step(
+        "An approval",
+        "clean up",
+        ("mkdir build; echo draft > notes.txt; ls", "rm -r build", "rm notes.txt", "ls"),
+        "notes.txt is gone; the build stays.",
+        lambda o: o[1].result is None and _KEEP in o[1].text and _stdout(o[3]) == "build\n",
+        "The policy asks about rm; the model was told why one was refused, and did the other.",
+    ),
+    Step(
         "State is kept from command to command",
+        "greet me from /tmp",
         ("export GREETING=hello; cd /tmp", 'echo "$GREETING from $PWD"'),
-        lambda r: r[1].stdout == "hello from /tmp\n",
+        "hello from /tmp",
+        lambda o: _stdout(o[1]) == "hello from /tmp\n",
         "The variable and the directory of the first command are there in the second.",
     ),
     Step(
-        "A stray quote",
-        ('echo "unbalanced', "echo still here"),
-        lambda r: r[0].exit_code not in (0, None) and bool(r[0].stderr) and r[1].stdout == "still here\n",
-        "The shell's own syntax error is the result; nothing waits for the missing quote.",
-    ),
-    Step(
-        "A command that reads stdin",
-        ("cat; echo done",),
-        lambda r: r[0].stdout == "done\n",
-        "Stdin is empty unless input is given, so nothing can wait for a person who is not there.",
+        "A failure, and the way out of it",
+        "print a line",
+        ('echo "unbalanced', 'echo "balanced"'),
+        "A quote was missing.",
+        lambda o: o[0].result is not None and not o[0].result.ok and _stdout(o[1]) == "balanced\n",
+        "The shell's own syntax error went back to the model, which mended it; nothing waited for the missing quote.",
     ),
     Step(
         "exit ends the shell, not the session",
+        "leave with exit code 3",
         ("exit 3", 'echo "$GREETING from $PWD"'),
-        lambda r: r[0].exit_code == 3 and r[0].shell_state == "restored" and r[1].stdout == "hello from /tmp\n",
+        "The shell is gone, and I am still here.",
+        lambda o: (
+            o[0].result is not None
+            and (o[0].result.exit_code, o[0].result.shell_state) == (3, "restored")
+            and _stdout(o[1]) == "hello from /tmp\n"
+        ),
         "The exit code is reported, and a new shell has the state of the old one.",
     ),
     Step(
         "A time-out of one second",
-        ("echo before; sleep 60; echo never", 'echo "$GREETING from $PWD"'),
-        lambda r: r[0].timed_out and r[0].stdout == "before\n" and r[1].stdout == "hello from /tmp\n",
-        "What it had printed is kept, the rest of the command did not run, and the state is still there.",
+        "wait a minute",
+        ("echo before; sleep 60; echo never",),
+        "It takes too long.",
+        lambda o: o[0].result is not None and o[0].result.timed_out and _stdout(o[0]) == "before\n",
+        "What it had printed is kept, and the rest of the command did not run.",
         timeout=1.0,
     ),
     Step(
+        "A command that is interrupted",
+        "wait a minute once more",
+        ("echo working; sleep 60; echo never", 'echo "$GREETING from $PWD"'),
+        "You stopped it.",
+        lambda o: o[0].result is None and "interrupted" in o[0].text and _stdout(o[1]) == "hello from /tmp\n",
+        "Ctrl-C ends the command and what it started; the model is told, and goes on in the same session.",
+        interrupt=True,
+    ),
+    Step(
         "Far too much output",
+        "count to three million",
         ("seq 1 3000000",),
-        lambda r: r[0].truncated and r[0].stdout.startswith("1\n2\n") and r[0].stdout.endswith("\n3000000\n"),
+        "Three million.",
+        lambda o: o[0].result is not None and o[0].result.truncated and _stdout(o[0]).endswith("\n3000000\n"),
         "Head and tail are kept and the bytes between them counted; memory stays bounded, the command is not slowed.",
     ),
     Step(
-        "A background job",
-        ("sleep 60 & echo started", "echo next"),
-        lambda r: (
-            bool(r[0].background) and r[0].background[0].running and r[0].duration < 5 and r[1].stdout == "next\n"
+        "A sub-agent",
+        "have another agent count the lines",
+        (
+            "cd - > /dev/null; printf 'one\\ntwo\\nthree\\n' > poem.txt",
+            f"shellkit agent --model {_SUB_MODEL} '{_COUNT}'",
         ),
-        "The call returned at once with a handle on the job, which runs on while other commands do.",
-    ),
-    Step(
-        "A cancelled command",
-        (f"echo {_UNDER_WAY}; sleep 60; echo never", "echo ready"),
-        lambda r: r[0].exit_code is None and r[1].stdout == "ready\n" and r[1].duration < 5,
-        "The caller's task was cancelled: the command and what it started are gone, and the session is free.",
-        cancel=True,
+        "It says three.",
+        lambda o: _stdout(o[1]) == "poem.txt has 3 lines.\n",
+        "Another process with its own conversation, in the same directory, without a key; its last message came back.",
     ),
 )
 
@@ -111,9 +154,10 @@ STEPS = (
     "--shell", metavar="SHELL", help="Name or path of the shell. Default: $SHELLKIT_SHELL, then bash, then sh."
 )
 def demo(shell: str | None) -> None:
-    """Show in a few seconds what a session survives, on real commands.
+    """Show in a few seconds an agent at work, on real commands.
 
-    Needs no account and no network. The exit code is 0 if everything went as promised, else 1.
+    Needs no account and no network: the model follows a script. The exit code is 0 if everything went as promised,
+    else 1.
     """
     from rich.console import Console
 
@@ -131,73 +175,151 @@ def demo(shell: str | None) -> None:
 
 
 async def _tour(console: Console, shell: str | None) -> int:
-    executor = LocalExecutor(shell=shell)
-    kept = 0
-    async with executor:
-        console.print(f"One session of {executor.shell.name} ({executor.shell.program}).", style="dim")
+    async with contextlib.AsyncExitStack() as stack:
+        person = _Person(console)
+        executor, agent = await _agent(stack, shell, person)
+        console.print(
+            f"A scripted model at one session of {executor.shell.name} ({executor.shell.program}).", style="dim"
+        )
+        kept = 0
         for number, step in enumerate(STEPS, start=1):
             console.print(f"\n{number}. {step.title}", style="bold")
-            results = [
-                await _run(console, executor, command, step, cancel=step.cancel and not position)
-                for position, command in enumerate(step.commands)
-            ]
-            as_promised = step.kept(results)
+            outputs = await _Show(console, agent, step).play()
+            as_promised = len(outputs) == len(step.commands) and step.kept(outputs)
             kept += as_promised
-            console.print(
-                f"   {'as promised' if as_promised else 'NOT AS PROMISED'}: ", end="", style=_style(as_promised)
-            )
+            style = "green" if as_promised else "bold red"
+            console.print(f"   {'as promised' if as_promised else 'NOT AS PROMISED'}: ", end="", style=style)
             console.print(step.promise)
-            for result in results:
-                for job in result.background:
-                    await job.stop()
     return kept
 
 
-def _style(as_promised: bool) -> str:
-    return "green" if as_promised else "bold red"
+async def _agent(stack: contextlib.AsyncExitStack, shell: str | None, person: _Person) -> tuple[LocalExecutor, Agent]:
+    """Start the model, the broker for the sub-agent, the shell and the agent, as `agent_setup` does."""
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+    from ..agent import Agent
+    from ..agent.broker import Broker
+    from ..agent.terms import Terms
+    from ..testing.loopback import serve
+    from ..testing.scripted_model import ScriptedModel
+
+    workdir = stack.enter_context(tempfile.TemporaryDirectory(prefix="shellkit-demo-"))
+    base_url = stack.enter_context(serve(ScriptedModel(_script())))
+    # Without the proxies of the environment: the server is in this process.
+    http = DefaultAsyncHttpxClient(trust_env=False)
+    client = await stack.enter_async_context(AsyncOpenAI(base_url=base_url, api_key="none", http_client=http))
+    terms = Terms(
+        model=_MODEL,
+        approve="policy",
+        policy=_POLICY,
+        workdir=workdir,
+        environment=filter_environment(os.environ).variables,
+    )
+    broker = await stack.enter_async_context(Broker(client, terms, person))
+    executor = LocalExecutor(
+        shell=shell, workdir=workdir, confinement="off", env=broker.invitation.variables(os.environ)
+    )
+    await stack.enter_async_context(executor)
+    tool = executor.as_tool(approval="policy", approver=person, policy=loads(_POLICY))
+    return executor, Agent(client, terms.model, tool)
 
 
-async def _run(console: Console, executor: Executor, command: str, step: Step, *, cancel: bool) -> ShellResult:
-    console.print(f"   $ {command}", style="cyan")
-    if cancel:
-        result = await _cancelled(executor, command, step.timeout)
-        ended = "cancelled"
-    else:
-        result = await executor.run(command, timeout=step.timeout)
-        ended = f"exit code {result.exit_code}, {result.duration * 1000:.1f} ms"
-    for line in _excerpt(result):
-        console.print(f"     {line}")
+def _script() -> Callable[[dict[str, Any]], Any]:
+    """Return what the model answers: to the agent the steps in order, to its sub-agent a count."""
+    from ..testing.scripted_model import function_call, message
+
+    def call(command: str, timeout: float | None = None) -> list[Any]:
+        return [function_call("run_shell", {"command": command, "timeout": timeout, "workdir": None})]
+
+    def replies() -> Iterator[list[Any]]:
+        for step in STEPS:
+            for command in step.commands:
+                yield call(command, step.timeout)
+            yield [message(step.says)]
+
+    main = replies()
+    sub = iter([call("wc -l < poem.txt"), [message("poem.txt has 3 lines.")]])
+    return lambda body: next(sub if body["model"] == _SUB_MODEL else main)
+
+
+class _Person:
+    """An approver: the person that the demo plays. It shows what is asked and what it answers."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    async def __call__(self, request: ApprovalRequest) -> Decision:
+        """Answer."""
+        refuse = "build" in request.command
+        answer = f"no, {_KEEP}" if refuse else "yes"
+        self._console.print(f"     may this run? {request.reason}. The person says: {answer}", style="yellow")
+        return Decision(approved=not refuse, reason=_KEEP if refuse else "")
+
+
+class _Show:
+    """Plays one step and shows its events.
+
+    Args:
+        console: where.
+        agent: the agent.
+        step: the step.
+    """
+
+    def __init__(self, console: Console, agent: Agent, step: Step) -> None:
+        self._console = console
+        self._agent = agent
+        self._step = step
+        self._outputs: list[ToolOutput] = []
+
+    async def play(self) -> list[ToolOutput]:
+        """Return what the model was told of each command."""
+        self._console.print(f"   user: {self._step.task}")
+        async with contextlib.aclosing(self._agent.run(self._step.task)) as events:
+            async for event in events:
+                self._show(event)
+        return self._outputs
+
+    def _show(self, event: Event) -> None:
+        from ..agent import CallFinished, CallRequested, Message, OutputChunk, Stopped
+
+        match event:
+            case CallRequested(commands=commands):
+                for command in commands:
+                    self._console.print(f"   $ {command}", style="cyan")
+            case OutputChunk() if self._step.interrupt and not self._outputs:
+                self._agent.cancel()
+            case CallFinished(output=output):
+                self._outputs.append(output)
+                for line in _excerpt(output):
+                    self._console.print(f"     {line}")
+                self._console.print(f"     [{_ending(output)}]", style="dim")
+            case Message(text=text):
+                self._console.print(f"   model: {text}")
+            case Stopped(reason="error", error=error):
+                self._console.print(f"   {error}", style="bold red")
+
+
+def _stdout(output: ToolOutput) -> str:
+    return "" if output.result is None else output.result.stdout
+
+
+def _ending(output: ToolOutput) -> str:
+    result = output.result
+    if result is None:
+        return "not run" if output.text.startswith("Not run") else "interrupted"
+    ended = f"exit code {result.exit_code}, {result.duration * 1000:.1f} ms"
+    if result.timed_out:
+        ended += ", time-out"
     if result.truncated:
         ended += f", {result.stdout_omitted} bytes left out"
     if result.shell_state != "alive":
         ended += f", shell {result.shell_state}"
-    ended += "".join(f", in the background: {', '.join(map(str, job.pids))}" for job in result.background)
-    console.print(f"     [{ended}]", style="dim")
-    return result
+    return ended
 
 
-async def _cancelled(executor: Executor, command: str, timeout: float) -> ShellResult:
-    """Cancel a command once it has printed something; return what it had printed, as a result without exit code."""
-    heard: list[str] = []
-    under_way = asyncio.Event()
-
-    def listen(_: str, text: str) -> None:
-        heard.append(text)
-        under_way.set()
-
-    task = asyncio.ensure_future(executor.run(command, timeout=timeout, on_output=listen))
-    waiting = asyncio.ensure_future(under_way.wait())
-    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    task.cancel()
-    waiting.cancel()
-    try:
-        return await task
-    except asyncio.CancelledError:
-        return ShellResult(command=command, stdout="".join(heard))
-
-
-def _excerpt(result: ShellResult) -> list[str]:
-    lines = (result.stdout + result.stderr).splitlines()
+def _excerpt(output: ToolOutput) -> list[str]:
+    result = output.result
+    lines = (output.text if result is None else result.stdout + result.stderr).splitlines()
     if len(lines) <= _SHOWN:
         return [line[:200] for line in lines]
     middle = [line for line in lines if line.startswith("[... ")][:1]

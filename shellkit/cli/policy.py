@@ -16,7 +16,7 @@ from ..policy import READ_ONLY, Finding, Judgement, Policy, PolicyError, Verdict
 from ..policy.approvals import summary
 from .options import command_text, refusal, told
 
-__all__ = ["policy", "read_policy"]
+__all__ = ["policy", "policy_of", "policy_text", "read_policy"]
 
 _FILE = "shellkit.toml"
 #: 2 is click's for a wrong call, and ours for a policy file that cannot be used.
@@ -67,20 +67,35 @@ def check(command: str, file: str | None, dialect: str, as_json: bool) -> None:
 
 
 def read_policy(path: str) -> Policy:
-    """Return the policy that the file holds.
+    """Return the policy that the file holds; raises as `policy_text` and `policy_of` do."""
+    return policy_of(policy_text(path), path)
+
+
+def policy_text(path: str) -> str:
+    """Return what the policy file says, unchecked.
 
     Raises:
-        PolicyError: it cannot be read, or has a mistake; the message names file, line and remedy.
+        PolicyError: it cannot be read.
     """
     try:
         with open(path, "rb") as file:
             data = file.read()
-        return loads(data.decode("utf-8-sig"), path)
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise PolicyError(f"cannot be read ({error.strerror}); name a policy file", path) from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise PolicyError("this is not UTF-8; convert the file, e.g. with iconv", path, line) from error
+
+
+def policy_of(text: str, path: str) -> Policy:
+    """Return the policy that the text of the file at `path` makes.
+
+    Raises:
+        PolicyError: it has a mistake; the message names file, line and remedy.
+    """
+    try:
+        return loads(text, path)
     except PolicyError as error:
         raise PolicyError(f"{error}. Mend it first: nothing runs under a policy with a mistake") from error
 

@@ -10,6 +10,9 @@
 that never answers or one that dies at the worst moment can be had at will. Nothing outside of tests imports this;
 pytest is imported by the tests only. `pytest.register_assert_rewrite("shellkit.testing.contract")` before the
 import makes failures tell more.
+
+For those who write agents, `shellkit.testing.scripted_model` is a model that follows a script, behind the OpenAI API:
+`shellkit.testing.loopback` serves it anywhere, `shellkit.testing.openai_server` is a pytest fixture.
 """
 
 from .contract import ExecutorContract

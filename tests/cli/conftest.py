@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from shellkit.testing.openai_server import openai_server
+
+__all__ = ["openai_server"]
+
 ROOT = Path(__file__).parents[2]
 
 

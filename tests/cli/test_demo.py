@@ -1,4 +1,4 @@
-"""`shellkit demo`: the tour that a newcomer sees."""
+"""`shellkit demo`: the agent that a newcomer sees at work."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ Shellkit = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 def test_demo(shellkit: Shellkit, shell: str) -> None:
-    """Every step goes as promised, without colour when piped; one of them waits a second for a time-out."""
-    done = shellkit("demo", "--shell", shell)
+    """Issue 4, item 6: every step goes as promised without key or network, and without colour when piped.
+
+    Slow: one step waits a second for a time-out, and another starts a sub-agent.
+    """
+    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+    done = shellkit("demo", "--shell", shell, env=nowhere)
     assert done.stdout.splitlines()[-1] == f"demo: {len(STEPS)} of {len(STEPS)} as promised"
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout

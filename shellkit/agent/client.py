@@ -1,0 +1,158 @@
+"""Call an `openai` client, blocking or not, and say what its exceptions mean. Used by the models and the hosted shell.
+
+A blocking client is called in a thread, and a thread cannot be stopped: when such a call is cancelled the caller goes
+on at once, while the thread lives until the server answers or the client's own time-out is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+__all__ = ["BrokenReply", "Client", "Failure", "explain"]
+
+_log = logging.getLogger("shellkit")
+
+
+class BrokenReply(Exception):
+    """The server's reply cannot be used; the message says why, and what to do."""
+
+
+class Client:
+    """An `openai` client of either kind, called from a coroutine.
+
+    Args:
+        client: `openai.OpenAI`, `openai.AsyncOpenAI`, or the Azure ones.
+    """
+
+    def __init__(self, client: OpenAI | AsyncOpenAI) -> None:
+        from openai import AsyncOpenAI
+
+        self.client: Any = client
+        self.blocking = not isinstance(client, AsyncOpenAI)
+
+    async def call(self, method: Callable[..., Any], **parameters: Any) -> Any:
+        """Return what a method of the client returns."""
+        if self.blocking:
+            return await _in_thread(lambda: method(**parameters))
+        return await method(**parameters)
+
+    async def stream(self, method: Callable[..., Any], **parameters: Any) -> AsyncGenerator[Any, None]:
+        """Yield the events of a streamed reply. Close the iterator to let go of the connection."""
+        events = await self.call(method, **parameters, stream=True)
+        if not self.blocking:
+            try:
+                async for event in events:
+                    yield event
+            finally:
+                await events.close()
+                del events
+                # The package leaves generators within its streams to the event loop (AsyncStream.__stream__ of openai
+                # 3.57), which needs a round for them: nothing is left when the last event has been read.
+                await asyncio.sleep(0)
+            return
+        reading = False
+        try:
+            while True:
+                reading = True
+                event = await _in_thread(lambda: next(events, None), abandoned=events.close)
+                reading = False
+                if event is None:
+                    return
+                yield event
+        finally:
+            if not reading:  # else the thread that reads closes it
+                events.close()
+
+
+async def _in_thread(function: Callable[[], Any], *, abandoned: Callable[[], object] | None = None) -> Any:
+    """Call in a thread; after a cancellation, what the call returned is closed there, or `abandoned` called."""
+    outcome: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(function())
+        except BaseException as error:  # noqa: BLE001  (raised in the coroutine that waits)
+            outcome.set_exception(error)
+
+    try:
+        await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        outcome.add_done_callback(lambda _: _let_go(outcome, abandoned))
+        raise
+    return outcome.result()
+
+
+def _let_go(outcome: Future[Any], abandoned: Callable[[], object] | None) -> None:
+    if abandoned is not None:
+        abandoned()
+    elif outcome.exception() is None and (close := getattr(outcome.result(), "close", None)) is not None:
+        close()
+
+
+# -- what went wrong ----------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Failure:
+    """Why there is no reply.
+
+    Attributes:
+        text: one line that names the remedy; never holds the key.
+        misconfigured: whether the key, the base URL or the model's name is wrong.
+    """
+
+    text: str
+    misconfigured: bool = False
+
+
+def explain(error: Exception, *, base_url: str, model: str) -> Failure:
+    """Say what an exception of the client means, and what to do.
+
+    Args:
+        error: what a call raised, after the client's own retries.
+        base_url: where the client sends its requests.
+        model: the model that was asked.
+    """
+    import openai
+
+    said = _one_line(getattr(error, "message", None) or error)
+    if isinstance(error, BrokenReply):
+        return Failure(said)
+    if isinstance(error, openai.APITimeoutError):
+        return Failure(f"{base_url} did not answer in time; try again, or give the client a longer timeout")
+    if isinstance(error, openai.APIConnectionError):
+        cause = _one_line(error.__cause__ or error)
+        if error.__cause__ is not None and "Connect" in type(error.__cause__).__name__:
+            return Failure(f"{base_url} cannot be reached ({cause}); check the base URL and the network", True)
+        return Failure(f"the connection to {base_url} broke before the reply was whole ({cause}); try again")
+    if isinstance(error, openai.AuthenticationError):  # the message is left out: it may quote the key
+        return Failure(f"{base_url} does not accept the API key; set OPENAI_API_KEY to one that is valid there", True)
+    if isinstance(error, openai.PermissionDeniedError):
+        return Failure(f"{base_url} refuses this key the model {model!r}: {said}", True)
+    if isinstance(error, openai.NotFoundError):
+        remedy = "check the model's name and the base URL (it mostly ends in /v1)"
+        return Failure(f"{base_url} has no model {model!r}, or not this API: {said}; {remedy}", True)
+    if isinstance(error, openai.RateLimitError):
+        return Failure(f"{base_url} limits the rate or the quota is used up: {said}; wait, then try again")
+    if isinstance(error, openai.APIStatusError):
+        again = "; try again later" if error.status_code >= 500 else ""
+        return Failure(f"{base_url} answers {error.status_code}: {said}{again}")
+    if isinstance(error, openai.OpenAIError):
+        return Failure(f"{base_url}: {said}")
+    # Not the client's own: a reply that is no JSON, a transport that an older client does not wrap, a mistake here.
+    _log.error("a request to the model failed", exc_info=error)
+    return Failure(f"the request to {base_url} failed ({type(error).__name__}: {said}); try again")
+
+
+def _one_line(text: object) -> str:
+    line = " ".join(str(text).split())
+    return line if len(line) <= 500 else line[:500] + "..."

@@ -1,0 +1,97 @@
+"""Show a person at the terminal what an agent does, on stderr. Built on the events alone; called by `agent`.
+
+What comes from the model or from a command is shown without terminal control: it must not look like a question of
+ours, or hide one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..agent import (
+    ApprovalGiven,
+    CallFinished,
+    CallRequested,
+    Event,
+    Message,
+    OutputChunk,
+    Stopped,
+    TextDelta,
+    Usage,
+)
+from ..output.ansi import clean
+from ..policy import displayed
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["AgentView"]
+
+
+class AgentView:
+    """Shows events.
+
+    Args:
+        console: where; None shows nothing.
+
+    Attributes:
+        shown: the text of the last message, if all of it can be read on the terminal.
+    """
+
+    def __init__(self, console: Console | None) -> None:
+        self._console = console
+        self._usage = Usage()
+        self._open_line = False
+        self.shown: str | None = None
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+        if isinstance(event, Usage):
+            self._usage = event
+        if self._console is None:
+            return
+        match event:
+            case TextDelta(text=text):
+                self._stream(text)
+            case Message(text=text):
+                self._end_line()
+                self.shown = text
+            case Stopped():
+                self._end_line()
+            case CallRequested(commands=commands, arguments=arguments):
+                for command in commands or (arguments,):
+                    self._line(f"$ {displayed(command)}", "cyan")
+            case ApprovalGiven(decision=decision) if not decision.approved:
+                self._line(f"[refused] {displayed(decision.reason)}" if decision.reason else "[refused]", "yellow")
+            case OutputChunk(text=text, lost=lost):
+                if lost:
+                    self._line(f"[{lost} characters are not shown]", "dim")
+                self._stream(text, "dim")
+            case CallFinished(output=output):
+                if output.result is None:
+                    self._line(f"[{displayed(clean(output.text))}]", "yellow")
+                else:
+                    ended = "time-out" if output.result.timed_out else f"exit code {output.result.exit_code}"
+                    self._line(f"[{ended}, {output.result.duration:.1f} s]", "dim")
+
+    def usage(self) -> None:
+        """Show the tokens of the conversation so far."""
+        used = self._usage
+        if self._console is not None and used.total:
+            self._line(f"[tokens: {used.total_input_tokens:,} in, {used.total_output_tokens:,} out]", "dim")
+
+    def _stream(self, text: str, style: str | None = None) -> None:
+        assert self._console is not None
+        shown = clean(text).replace("\x00", "")
+        self._console.print(shown, style=style, end="")
+        self._open_line = not shown.endswith("\n") if shown else self._open_line
+
+    def _line(self, text: str, style: str) -> None:
+        assert self._console is not None
+        self._end_line()
+        self._console.print(text, style=style)
+
+    def _end_line(self) -> None:
+        if self._open_line and self._console is not None:
+            self._console.print()
+        self._open_line = False
