@@ -7,6 +7,7 @@ import resource
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -203,6 +204,41 @@ def test_a_killed_host(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) == 1
     store.close()
     assert os.listdir(tmp_path) == []
+
+
+def test_folders_that_others_planted(tmp_path: Path) -> None:
+    """E5: in a directory for everybody, what only looks like an executor's folder is neither read nor removed."""
+    (tmp_path / "elsewhere" / ("0" * 16)).mkdir(parents=True)
+    (tmp_path / "elsewhere" / ("0" * 16) / "0-0").write_text("not for models")
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    (spill / "shellkit-planted").symlink_to(tmp_path / "elsewhere")
+    (spill / "shellkit-file").touch()
+    store = SpillStore(str(spill), LEAST_LIMIT, None)
+    file = store.file()
+    file.write(b"mine")
+    file.close()
+    with pytest.raises(UnknownOutput):
+        read_page(store, "0" * 16, PageRequest())
+    store.close()
+    assert (tmp_path / "elsewhere" / ("0" * 16) / "0-0").read_text() == "not for models"
+    assert sorted(os.listdir(spill)) == ["shellkit-file", "shellkit-planted"]
+
+
+def test_closing_in_the_middle_of_a_write(store: SpillStore) -> None:
+    """E5, G3: whoever closes a file, and when, no byte goes to a descriptor that belongs to somebody else by then."""
+    chunk = b"x" * 65536
+    for _ in range(20):
+        file = store.file()
+        writers = [threading.Thread(target=lambda file=file: [file.write(chunk) for _ in range(20)]) for _ in range(2)]
+        for writer in writers:
+            writer.start()
+        file.close()
+        for writer in writers:
+            writer.join()
+        assert file.failure is None
+        file.write(b"late")
+        assert file._fd == -1
 
 
 @pytest.mark.parametrize("ref", ["", "..", "../..", "0123456789abcdef", "/etc/passwd", "a" * 10_000])
