@@ -28,6 +28,8 @@ __all__ = ["LEAST_LIMIT", "KeptOutput", "SpillFile", "SpillStore"]
 
 #: The least `spill_limit`: below it the pieces would be smaller than what is read at a time.
 LEAST_LIMIT = 1 << 20
+#: Bytes that a file is reckoned to take before its first: a directory and a block that is not full.
+_OVERHEAD = 8192
 #: A stream may take half of the limit, so that the two of one command fit, in this many pieces.
 _PIECES = 16
 #: How many of them are never given up at the beginning, and at the end; those between are spread over the middle.
@@ -53,7 +55,7 @@ class SpillFile:
     def __init__(self, store: SpillStore) -> None:
         self.ref: str | None = None
         self.failure: str | None = None
-        self.size = 0  # bytes on disk; the store counts them
+        self.size = 0  # bytes that the store reckons it takes of the disk
         self.removed = False
         self._store = store
         # Reentrant, as the store's: a garbage collection inside may close the file of an executor that nobody holds.
@@ -168,7 +170,7 @@ class SpillStore:
         self._growing: set[str] = set()
         self._used = 0
         self._closed = False
-        self.piece_bytes = limit // 2 // _PIECES
+        self.piece_bytes = (limit // 2 - _OVERHEAD) // _PIECES
 
     # -- for whoever writes ----------------------------------------------------------------------------
 
@@ -191,6 +193,7 @@ class SpillStore:
             os.mkdir(f"{folder}/{ref}", 0o700)
             self._files[ref] = file
             self._growing.add(ref)
+        self.take(file, _OVERHEAD)
         return ref, f"{folder}/{ref}"
 
     def take(self, file: SpillFile, count: int) -> None:

@@ -210,6 +210,7 @@ def test_a_growing_output(store: SpillStore) -> None:
         ({"offset": -1}, ValueError, "offset"),
         ({"offset": 1.0}, TypeError, "offset"),
         ({"limit": 10}, ValueError, "limit"),
+        ({"limit": 10**9}, ValueError, "next_offset"),
         ({"lines": (0, 3)}, ValueError, "line"),
         ({"lines": (5, 3)}, ValueError, "lines"),
         ({"lines": 5}, TypeError, "lines"),
