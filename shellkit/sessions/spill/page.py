@@ -86,18 +86,18 @@ def read_page(store: SpillStore, ref: object, request: PageRequest) -> OutputPag
         ExecutorClosed: the executor is.
     """
     kept = store.find(ref)
-    stream = SpilledStream(kept.folder)
-    if stream.gone:
-        raise UnknownOutput(f"the output {kept.ref} is no longer kept: it had to make room for newer output")
-    page = _page(stream, request)
-    return attrs.evolve(
-        page,
-        ref=kept.ref,
-        next_offset=page.next_offset if kept.growing or page.next_offset != stream.total else None,
-        missing=stream.missing,
-        ended=not kept.growing,
-        notes=page.notes if kept.failure is None else (*page.notes, kept.failure),
-    )
+    with SpilledStream(kept.folder) as stream:
+        if stream.gone:
+            raise UnknownOutput(f"the output {kept.ref} is no longer kept: it had to make room for newer output")
+        page = _page(stream, request)
+        return attrs.evolve(
+            page,
+            ref=kept.ref,
+            next_offset=page.next_offset if kept.growing or page.next_offset != stream.total else None,
+            missing=stream.missing,
+            ended=not kept.growing,
+            notes=page.notes if kept.failure is None else (*page.notes, kept.failure),
+        )
 
 
 def _page(stream: SpilledStream, request: PageRequest) -> OutputPage:
