@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from ...errors import ProcessEnded, StdinClosed
+from ...errors import ProcessEnded, SpawnError, StdinClosed
 from ...output.buffer import HeadTailBuffer
 from ...process import reaper
 from ...process.awaiting import awaits_input, descendants
@@ -106,7 +106,7 @@ class Program:
         try:
             self.started_at = self.output_at = time.monotonic()
             self.pid = channel.spawn(argv, {**env, b"SHELLKIT_SESSION": self._cookie.encode()})
-            self._pidfd = os.pidfd_open(self.pid)
+            self._pidfd = _watch(self.pid)
         except BaseException:
             self._containment.close()
             channel.close()
@@ -259,15 +259,14 @@ class Program:
 
     # -- ending ------------------------------------------------------------------------------------------
 
-    def signal(self, *numbers: int) -> None:
-        """Send signals to everything that the program started, itself included; then let what is stopped go on."""
+    def signal(self, number: int) -> None:
+        """Send a signal to everything that the program started, itself included; then let what is stopped go on."""
+        if number == signal.SIGKILL:
+            self._containment.kill_everything()
+            return
         members = self._containment.everything()
-        for number in (*numbers, signal.SIGCONT):
-            send(members, number)
-
-    def kill(self) -> None:
-        """Kill everything that the program started, itself included."""
-        self._containment.kill_everything()
+        send(members, number)
+        send(members, signal.SIGCONT)
 
     def survives(self) -> bool:
         """Return whether anything that the program started is alive, itself included."""
@@ -411,6 +410,15 @@ class Program:
             except Exception:  # noqa: BLE001  (somebody else's fault must not hurt the program)
                 _log.exception("a sink of an interactive program raised; it gets no more")
                 self._sinks.remove(sink)
+
+
+def _watch(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:  # ended and reaped already
+        raise SpawnError(
+            "the program ended before it could be watched; do not ignore SIGCHLD in this process"
+        ) from None
 
 
 def _unfinished(data: memoryview) -> int:

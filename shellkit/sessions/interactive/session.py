@@ -28,8 +28,9 @@ from .sink import Sink
 
 __all__ = ["InteractiveSession"]
 
-#: When the rungs of the ladder come, as parts of the grace period (contract F2).
-_ASK, _KILL = 0.1, 0.6
+#: When the rungs of the ladder come, as parts of the grace period (contract F2). An interactive shell ignores SIGTERM
+#: and obeys SIGHUP, which ends what would have tidied up at SIGTERM: so it comes later.
+_RUNGS = ((0.0, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, signal.SIGHUP), (0.6, signal.SIGKILL))
 _FIRST_LOOK, _LAST_LOOK = 0.001, 0.02
 
 #: Rows, and columns, of the largest screen: a program can fill all of it with one sequence, at 100 bytes a cell.
@@ -224,22 +225,21 @@ class InteractiveSession:
     async def terminate(self) -> None:
         """End everything that the program started and give everything back, within the grace period. Idempotent.
 
-        First an interrupt, then SIGTERM and SIGHUP (what an interactive shell obeys), then SIGKILL.
+        First an interrupt, then SIGTERM, then SIGHUP (what an interactive shell obeys), then SIGKILL.
         """
         program = self._started
         if program is None:
             return
         begun = time.monotonic()
-        rungs = iter(((0.0, (signal.SIGINT,)), (_ASK, (signal.SIGTERM, signal.SIGHUP))))
-        rung = next(rungs, None)
+        rungs = list(_RUNGS)
         look_after = _FIRST_LOOK
         while program.survives() and (spent := time.monotonic() - begun) < self.grace:
-            if spent >= self.grace * _KILL:
-                program.kill()
-            elif rung is not None and spent >= self.grace * rung[0]:
-                program.signal(*rung[1])
-                rung = next(rungs, None)
-            await self.wait_until(lambda: False, look_after)
+            if spent >= self.grace * rungs[0][0]:
+                program.signal(rungs[0][1])
+                # What forks faster than it is killed needs several looks, so the last rung stays.
+                rungs = rungs[1:] or rungs
+            ended = program.ended
+            await self.wait_until(lambda ended=ended: program.ended is not ended, look_after)  # type: ignore[misc]
             look_after = min(2 * look_after, _LAST_LOOK)
         self.abandon()
 
