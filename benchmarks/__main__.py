@@ -11,7 +11,18 @@ import sys
 from pathlib import Path
 
 #: In the order of contract K. The soak takes ten minutes and has to be asked for.
-NAMES = ("latency", "stateless", "throughput", "recovery", "many_sessions", "import_time", "gate", "spill")
+NAMES = (
+    "latency",
+    "stateless",
+    "throughput",
+    "recovery",
+    "many_sessions",
+    "import_time",
+    "gate",
+    "spill",
+    "programs",
+    "program_cycles",
+)
 
 
 def main(names: list[str]) -> int:

@@ -7,7 +7,6 @@ long. It knows no shell and no approval. Any loop and thread may call it; waitin
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import threading
 import time
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 import attrs
 
-from ..errors import UnknownProcess
+from ..errors import ProcessEnded, UnknownProcess
 from ..output.search import LinePattern
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..sessions.interactive import InteractiveSession, Pump, Sink
@@ -98,6 +97,7 @@ class _Entry:
         return ProcessInfo(
             process_id=self.id,
             command=self.command,
+            pid=session.pid,
             tty=session.tty,
             running=running,
             exit_code=session.exit_code,
@@ -155,11 +155,7 @@ class Programs:
 
     async def write(self, process_id: int, chars: str, yield_time: float, until: Until) -> ProcessUpdate:
         """Type to a program, and wait for its news."""
-        entry = self._get(process_id)
-        if chars and not entry.session.running:
-            entry.notes.append("the program had ended, so nothing was typed; launch it again to type to it")
-            chars = ""
-        return await self._news(entry, yield_time, until, typed=chars)
+        return await self._news(self._get(process_id), yield_time, until, typed=chars)
 
     async def stop(self, process_id: int) -> ProcessUpdate:
         """End a program and everything that it started."""
@@ -253,17 +249,19 @@ class Programs:
             session.interrupt()  # on pipes, and behind what a program does not read, the key alone would do nothing
             return
         ends_input = not session.tty and chars.endswith(_CTRL_D)
-        if text := chars.removesuffix(_CTRL_D) if ends_input else chars:
-            with contextlib.suppress(TimeoutError):
+        try:
+            if text := chars.removesuffix(_CTRL_D) if ends_input else chars:
                 async with asyncio.timeout(seconds):
                     await session.write(text)
-        if ends_input:
-            session.close_stdin()
-        if session.unsent:
+        except TimeoutError:
             entry.notes.append(
                 f"the program has not taken {session.unsent} bytes of what was typed yet; they wait for it to read "
                 "them, and Ctrl-C drops them"
             )
+        except ProcessEnded:
+            entry.notes.append("the program had ended, so nothing was typed; launch it again to type to it")
+        if ends_input:
+            session.close_stdin()
 
     async def _news(self, entry: _Entry, seconds: float, until: Until, *, typed: str = "") -> ProcessUpdate:
         entry.waiting += 1
