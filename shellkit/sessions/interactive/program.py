@@ -108,15 +108,19 @@ class Program:
             self.pid = channel.spawn(argv, {**env, b"SHELLKIT_SESSION": self._cookie.encode()})
             self._pidfd = _watch(self.pid)
         except BaseException:
+            channel.close()  # first: what ran out of descriptors needs some to end
             self._containment.close()
-            channel.close()
             raise
-        self._containment.announce(self.pid)
-        self._containment.command_starts()
-        reaper.watch(self._cookie, self.pid, self._containment.path)
-        pump.watch(channel.reader, select.EPOLLIN, self._readable)
-        pump.watch(self._pidfd, select.EPOLLIN, self._process_ended)
-        pump.run(self._enter, after=_ENTER_SECONDS)
+        try:
+            self._containment.announce(self.pid)
+            self._containment.command_starts()
+            reaper.watch(self._cookie, self.pid, self._containment.path)
+            pump.watch(channel.reader, select.EPOLLIN, self._readable)
+            pump.watch(self._pidfd, select.EPOLLIN, self._process_ended)
+            pump.run(self._enter, after=_ENTER_SECONDS)
+        except BaseException:
+            self.release()
+            raise
 
     # -- what it is at -----------------------------------------------------------------------------------
 
@@ -277,20 +281,21 @@ class Program:
         with self._lock:
             if self._released:
                 return
+            buffer = memoryview(bytearray(CHUNK_BYTES))
+            self._drain(buffer)
+            self._released = True
+            for fd in {self._channel.reader, self._channel.writer, self._pidfd}:
+                self._pump.forget(fd)
+            # Before the rest, which needs descriptors to look around with.
+            self._channel.close()
             if not self.ended:
                 self._containment.kill_everything()
                 waiting = select.poll()
                 waiting.register(self._pidfd, select.POLLIN)
                 waiting.poll(1000)  # the kernel takes microseconds, a stuck device for ever
                 self._look_at_end()
-                self._note_end(memoryview(bytearray(CHUNK_BYTES)))
-            self._released = True
-            for fd in {self._channel.reader, self._channel.writer, self._pidfd}:
-                self._pump.forget(fd)
-            self._channel.close()
+                self._note_end(buffer)
             os.close(self._pidfd)
-            self._unsent.clear()
-            self._alert()
         self._containment.close()
         reaper.unwatch(self._cookie)
 
@@ -342,6 +347,8 @@ class Program:
         """Read what is there, within bounds."""
         reader = self._channel.reader
         for _ in range(_READS):
+            if self._released:  # by a garbage collection since the last read
+                return
             try:
                 count = os.readv(reader, [buffer])
             except BlockingIOError:
@@ -372,10 +379,8 @@ class Program:
         if writer < 0:
             return
         try:
-            while self._unsent:
-                with memoryview(self._unsent) as view:
-                    count = os.write(writer, view[:CHUNK_BYTES])
-                del self._unsent[:count]
+            while self._unsent:  # `release` empties it
+                del self._unsent[: os.write(writer, self._unsent[:CHUNK_BYTES])]
         except BlockingIOError:
             self._watch_writer(True)
             return
@@ -413,12 +418,17 @@ class Program:
 
 
 def _watch(pid: int) -> int:
+    """Return a descriptor that becomes readable at the end of the child, which is killed if there is none to be had."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:  # ended and reaped already
         raise SpawnError(
             "the program ended before it could be watched; do not ignore SIGCHLD in this process"
         ) from None
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
 
 
 def _unfinished(data: memoryview) -> int:

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
-from ...errors import ExecutorUnavailable, ProcessEnded
+from ...errors import ExecutorUnavailable, ProcessEnded, SpawnError
 from ...output.buffer import HeadTailBuffer
 from .alarm import Alarm
 from .argv import inherited_environment, resolve_argv
@@ -174,17 +174,12 @@ class InteractiveSession:
         if self.tty:
             env[b"TERM"] = self._term.encode()
         argv = resolve_argv(self.argv, self._workdir, env)
-        channel: Channel = TerminalChannel(*self._size) if self.tty else PipeChannel()
-        pump = Pump() if self._pump is None else self._pump
-        own = pump if self._pump is None else None
         try:
-            program = Program(argv, env, channel, self._buffer, pump, self._sinks)
-        except BaseException:
-            if own is not None:
-                own.stop()
-            raise
-        self._started = program
-        self._finalizer = weakref.finalize(self, _abandon, program, own, self._host)
+            self._launch(argv, env)
+        except OSError as error:
+            raise SpawnError(
+                f"cannot start {self.argv[0]}: {error.strerror}; close files, end programs, or raise the limit (ulimit)"
+            ) from error
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """Wait until the program has ended.
@@ -378,6 +373,18 @@ class InteractiveSession:
         return await asyncio.get_running_loop().run_in_executor(None, self._display.view)
 
     # -- inside ------------------------------------------------------------------------------------------
+
+    def _launch(self, argv: Sequence[str], env: Mapping[bytes, bytes]) -> None:
+        pump = Pump() if self._pump is None else self._pump
+        own = None if pump is self._pump else pump
+        try:
+            channel: Channel = TerminalChannel(*self._size) if self.tty else PipeChannel()
+            self._started = Program(argv, env, channel, self._buffer, pump, self._sinks)
+        except BaseException:
+            if own is not None:
+                own.stop()
+            raise
+        self._finalizer = weakref.finalize(self, _abandon, self._started, own, self._host)
 
     @property
     def _program(self) -> Program:
