@@ -27,6 +27,7 @@ from ...process.awaiting import awaits_input, descendants
 from ...process.tree import Containment, containment, send
 from .channel import Channel
 from .expectation import Expectation
+from .input_queue import InputQueue
 from .pump import CHUNK_BYTES, Pump
 from .sink import Sink
 
@@ -92,9 +93,7 @@ class Program:
         self._buffer = buffer
         self._partial = b""
         self._last = b""
-        self._unsent = bytearray()
-        self._writer_watched = False
-        self._ending_input = False
+        self._input = InputQueue(channel, pump, self._writable)
         self._alarms: set[Alarm] = set()
         self._expectation: Expectation | None = None
         self._released = False
@@ -142,7 +141,7 @@ class Program:
     @property
     def unsent(self) -> int:
         """Bytes that were typed and that neither terminal nor pipe has room for yet."""
-        return len(self._unsent)
+        return len(self._input)
 
     @property
     def echo(self) -> bool:
@@ -182,32 +181,30 @@ class Program:
         with self._lock:
             if self.ended or self._released:
                 raise ProcessEnded("the program has ended; start it again to type to it")
-            if self._channel.writer < 0 or self._ending_input:
+            if self._input.closed:
                 raise StdinClosed(
                     "the program's stdin is closed; start it again and leave it open, in a terminal if it has to "
                     "think that a person types"
                 )
             shown = b"*" * len(data) if self._sinks and self.asks_secret else data
             self._tell_sinks(lambda sink: sink.input(shown))
-            self._unsent += data
-            self._flush()
+            self._input.add(data)
 
     def close_stdin(self) -> None:
         """Let the program see end-of-file after what was typed; in a terminal by Ctrl-D, as a person would."""
         with self._lock:
-            if self.ended or self._released or self._channel.writer < 0:
+            if self.ended or self._released:
                 return
             if self._channel.terminal is not None:
                 self.type(b"\x04")
-                return
-            self._ending_input = True
-            self._flush()
+            else:
+                self._input.end()
 
     def interrupt(self) -> None:
         """Send SIGINT to what runs in the foreground; what was typed and not yet taken is dropped, as by Ctrl-C."""
         with self._lock:
             if not self.ended and not self._released:
-                self._unsent.clear()
+                self._input.clear()
                 self._channel.interrupt(self.pid)
 
     def resize(self, rows: int, columns: int) -> None:
@@ -284,6 +281,7 @@ class Program:
             buffer = memoryview(bytearray(CHUNK_BYTES))
             self._drain(buffer)
             self._released = True
+            self._input.clear()
             for fd in {self._channel.reader, self._channel.writer, self._pidfd}:
                 self._pump.forget(fd)
             # Before the rest, which needs descriptors to look around with.
@@ -310,13 +308,14 @@ class Program:
         with self._lock:
             if not self._released:
                 if events & select.EPOLLOUT:
-                    self._flush()
+                    self._writable(events, buffer)
                 self._drain(buffer)
 
     def _writable(self, events: int, buffer: memoryview) -> None:
         with self._lock:
             if not self._released:
-                self._flush()
+                self._input.flush()
+                self._alert()
 
     def _process_ended(self, events: int, buffer: memoryview) -> None:
         with self._lock:
@@ -339,7 +338,7 @@ class Program:
         self._drain(buffer)
         self._keep(self._partial)
         self._partial = b""
-        self._unsent.clear()
+        self._input.clear()
         self._ended_at = time.monotonic()
         self._alert()
 
@@ -372,37 +371,6 @@ class Program:
             self._buffer.append(data)
             if self._expectation is not None:
                 self._expectation.look(bytes(data).decode("utf-8", "replace"), self._buffer)
-
-    def _flush(self) -> None:
-        """Send what is unsent as far as there is room."""
-        writer = self._channel.writer
-        if writer < 0:
-            return
-        try:
-            while self._unsent:  # `release` empties it
-                del self._unsent[: os.write(writer, self._unsent[:CHUNK_BYTES])]
-        except BlockingIOError:
-            self._watch_writer(True)
-            return
-        except BrokenPipeError:  # the program has closed its stdin
-            self._unsent.clear()
-            self._ending_input = True
-        self._watch_writer(False)
-        if self._ending_input:
-            self._channel.close_writer()
-        self._alert()
-
-    def _watch_writer(self, wanted: bool) -> None:
-        if wanted == self._writer_watched:
-            return
-        self._writer_watched = wanted
-        reader, writer = self._channel.reader, self._channel.writer
-        if reader == writer:
-            self._pump.change(reader, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
-        elif wanted:
-            self._pump.watch(writer, select.EPOLLOUT, self._writable)
-        else:
-            self._pump.forget(writer)
 
     def _alert(self) -> None:
         for alarm in self._alarms:

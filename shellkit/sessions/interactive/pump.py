@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["CHUNK_BYTES", "Pump"]
+__all__ = ["CHUNK_BYTES", "Pump", "Watcher"]
 
 _log = logging.getLogger("shellkit")
 
