@@ -10,8 +10,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: In the order of contract K, then what it does not name; the soak takes ten minutes and has to be asked for.
-NAMES = ("latency", "stateless", "throughput", "recovery", "many_sessions", "import_time", "gate", "spill", "agent")
+#: In the order of contract K, then what it does not name. The soak takes ten minutes and has to be asked for.
+NAMES = (
+    "latency",
+    "stateless",
+    "throughput",
+    "recovery",
+    "many_sessions",
+    "import_time",
+    "gate",
+    "spill",
+    "programs",
+    "program_cycles",
+    "agent",
+)
 
 
 def main(names: list[str]) -> int:

@@ -12,12 +12,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import ctypes
-import gc
 import os
 import random
 import sys
-import threading
 import time
 import traceback
 from collections import Counter
@@ -28,7 +25,8 @@ import attrs
 
 from shellkit import ExecutorClosed, LocalExecutor, SpawnError
 
-from .measure import Row, report, resident
+from .census import Census, settled, watch_directories
+from .measure import Row, report
 
 #: Memory may grow by so much: pages that the allocator keeps are not returned at once. (A leak of 1 KiB in
 #: each of the ~100,000 commands of ten minutes would be 100 MiB.)
@@ -36,59 +34,6 @@ _MEMORY = 4.0
 _WARM_UP = 60.0
 _SLICE = 60.0
 _HANG = 120.0
-
-#: Cgroups and temporary directories that shellkit has made in this process and not removed.
-_directories: set[str] = set()
-
-
-@attrs.frozen
-class Census:
-    """What exists when nothing runs."""
-
-    descriptors: int
-    processes: int
-    threads: int
-    directories: int
-    mib: float
-
-
-def _census() -> Census:
-    gc.collect()
-    with contextlib.suppress(AttributeError):  # glibc only: what is free goes back to the system before it is counted
-        ctypes.CDLL(None).malloc_trim(0)
-    return Census(
-        descriptors=len(os.listdir("/proc/self/fd")) - 1,
-        processes=len(_processes()),
-        threads=threading.active_count(),
-        directories=len(_directories),
-        mib=resident() / (1 << 20),
-    )
-
-
-def _see_directories(event: str, args: tuple[Any, ...]) -> None:
-    """An audit hook (PEP 578): the machine's other shellkits do not count."""
-    if event in ("os.mkdir", "os.rmdir"):
-        path = os.fsdecode(args[0])
-        if "shellkit-" in path:
-            (_directories.add if event == "os.mkdir" else _directories.discard)(path)
-
-
-def _processes() -> list[int]:
-    """Children of this process, and whatever was started in a session whose cookie this run has used."""
-    found = []
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                parent = int(file.read().rpartition(b") ")[2].split()[1])
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                mine = _MARK in file.read()
-            if pid != os.getpid() and (parent == os.getpid() or mine):
-                found.append(pid)
-    return found
-
-
-#: Handed down to everything that a session of this run starts, next to the session's own cookie.
-_MARK = b"SHELLKIT_SOAK=%d\0" % os.getpid()
 
 Executor = LocalExecutor
 Event = Callable[[Executor, random.Random], Coroutine[Any, Any, None]]
@@ -173,6 +118,16 @@ async def _idle(_: Executor, dice: random.Random) -> None:
     await asyncio.sleep(dice.uniform(0, 0.1))  # long enough for an idle checkpoint
 
 
+async def _launch(shell: Executor, dice: random.Random) -> None:
+    command = dice.choice(["cat", "yes", "true", "exec sleep 100", "trap '' INT TERM HUP; while :; do sleep 1; done"])
+    tty = dice.random() < 0.5
+    update = await shell.launch(command, tty=tty, yield_time=0.25)
+    if update.process_id is not None:
+        await shell.write(update.process_id, dice.choice(["", "x\n", "\x03"]), yield_time=0.25)
+        if dice.random() < 0.5:
+            await shell.stop(update.process_id)
+
+
 _EVENTS: dict[str, tuple[int, Event]] = {
     "small": (40, _small),
     "burst": (8, _burst),
@@ -183,6 +138,7 @@ _EVENTS: dict[str, tuple[int, Event]] = {
     "time-out": (5, _time_out),
     "cancel": (8, _cancel),
     "background": (5, _background),
+    "launch": (5, _launch),
     "restart": (2, _restart),
     "idle": (4, _idle),
 }
@@ -192,7 +148,7 @@ async def _one_executor(dice: random.Random, done: Counter[str]) -> None:
     """Open an executor, let things happen to it, and end it one way or another."""
     mode: Any = dice.choice(["persistent", "persistent", "stateless"])
     executor = LocalExecutor(
-        mode=mode, shell="bash", grace=1.0, timeout=30.0, env={"SHELLKIT_SOAK": str(os.getpid())}, workdir="/"
+        mode=mode, shell="bash", grace=1.0, timeout=30.0, env={"SHELLKIT_CENSUS": str(os.getpid())}, workdir="/"
     )
     names = list(_EVENTS)
     weights = [_EVENTS[name][0] for name in names]
@@ -241,18 +197,6 @@ async def _soak(seconds: float, dice: random.Random, done: Counter[str]) -> None
         await asyncio.gather(*(_one_executor(random.Random(dice.random()), done) for _ in range(4)))
 
 
-def _settled() -> Census:
-    """Count once nothing changes any more, at the latest after some seconds: the kernel reaps in its own time."""
-    census = _census()
-    for _ in range(100):
-        time.sleep(0.05)
-        now = _census()
-        if attrs.evolve(now, mib=0.0) == attrs.evolve(census, mib=0.0):
-            return now
-        census = now
-    return census
-
-
 def _slices(seconds: float) -> list[float]:
     """Cut the time into pieces of equal length, so that the table shows whether something grows steadily."""
     count = max(1, round(seconds / _SLICE))
@@ -273,17 +217,17 @@ def main() -> bool:
     seconds = options.minutes * 60
     print(f"soak of {options.minutes:g} minutes, seed {options.seed}")
     print(f"  {'':10}" + "".join(f"{field.name:>13}" for field in attrs.fields(Census)))
-    sys.addaudithook(_see_directories)
+    watch_directories()
     dice = random.Random(options.seed)
     done: Counter[str] = Counter()
     # A new event loop for each piece: an executor's threads end with it, and what is left is counted without one.
     asyncio.run(_soak(min(_WARM_UP, seconds / 3), dice, done))
-    begin = end = _settled()
+    begin = end = settled()
     _print_line("warmed up", begin)
     passed = 0.0
     for piece in _slices(seconds):
         asyncio.run(_soak(piece, dice, done))
-        end = _settled()
+        end = settled()
         passed += piece
         _print_line(f"{passed / 60:.1f} min", end)
     print("  " + ", ".join(f"{count} {name}" for name, count in sorted(done.items())))

@@ -241,7 +241,7 @@ class Executor(ProgramHost):
         Args:
             ref: `stdout_ref` or `stderr_ref` of a result.
             offset: bytes to pass over; with `pattern`, where to begin to search.
-            limit: bytes to return, 64 or more; 16 KiB if left out.
+            limit: bytes to return, from 64 to 1 MiB; 16 KiB if left out.
             lines: first and last line, counted from 1.
             pattern: regular expression to find lines by, in the syntax of Rust's regex crate: linear in time, without
                 look-around and backreferences. It sees lines as `for_model` shows them, and of a longer one 4 KiB at

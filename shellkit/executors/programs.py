@@ -7,7 +7,6 @@ long. It knows no shell and no approval. Any loop and thread may call it; waitin
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import threading
 import time
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 import attrs
 
-from ..errors import UnknownProcess
+from ..errors import ProcessEnded, UnknownProcess
 from ..output.search import LinePattern
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..sessions.interactive import InteractiveSession, Pump, Sink
@@ -85,6 +84,12 @@ class _Entry:
         command = " ".join(self.command.split())
         return f"process {self.id} ({command if len(command) <= 60 else command[:59] + '…'})"
 
+    def give_back(self) -> None:
+        """Kill what is left of it and give its descriptors back; exit code and unread output stay. Idempotent."""
+        self.session.abandon()
+        if self.spill is not None:
+            self.spill.close()
+
     def info(self) -> ProcessInfo:
         """Describe it."""
         session = self.session
@@ -92,6 +97,7 @@ class _Entry:
         return ProcessInfo(
             process_id=self.id,
             command=self.command,
+            pid=session.pid,
             tty=session.tty,
             running=running,
             exit_code=session.exit_code,
@@ -143,16 +149,13 @@ class Programs:
         entry, evicted = self._add(command, session, watch, spill)
         if evicted is not None:
             await evicted.session.terminate()
+            evicted.give_back()
         self._watch_limits(entry)
         return await self._news(entry, yield_time, until)
 
     async def write(self, process_id: int, chars: str, yield_time: float, until: Until) -> ProcessUpdate:
         """Type to a program, and wait for its news."""
-        entry = self._get(process_id)
-        if chars and not entry.session.running:
-            entry.notes.append("the program had ended, so nothing was typed; launch it again to type to it")
-            chars = ""
-        return await self._news(entry, yield_time, until, typed=chars)
+        return await self._news(self._get(process_id), yield_time, until, typed=chars)
 
     async def stop(self, process_id: int) -> ProcessUpdate:
         """End a program and everything that it started."""
@@ -194,7 +197,7 @@ class Programs:
         with self._mutex:
             entries = list(self._entries.values())
         for entry in entries:
-            entry.session.abandon()
+            entry.give_back()
         self.pump.stop()
 
     # -- the table -------------------------------------------------------------------------------------
@@ -246,17 +249,19 @@ class Programs:
             session.interrupt()  # on pipes, and behind what a program does not read, the key alone would do nothing
             return
         ends_input = not session.tty and chars.endswith(_CTRL_D)
-        if text := chars.removesuffix(_CTRL_D) if ends_input else chars:
-            with contextlib.suppress(TimeoutError):
+        try:
+            if text := chars.removesuffix(_CTRL_D) if ends_input else chars:
                 async with asyncio.timeout(seconds):
                     await session.write(text)
-        if ends_input:
-            session.close_stdin()
-        if session.unsent:
+        except TimeoutError:
             entry.notes.append(
                 f"the program has not taken {session.unsent} bytes of what was typed yet; they wait for it to read "
                 "them, and Ctrl-C drops them"
             )
+        except ProcessEnded:
+            entry.notes.append("the program had ended, so nothing was typed; launch it again to type to it")
+        if ends_input:
+            session.close_stdin()
 
     async def _news(self, entry: _Entry, seconds: float, until: Until, *, typed: str = "") -> ProcessUpdate:
         entry.waiting += 1
@@ -277,10 +282,8 @@ class Programs:
         running = session.running  # before reading, so that an update with an exit code holds the last output
         output = session.read()
         notes, entry.notes = entry.notes, []
-        if entry.spill is not None:
-            notes += [entry.spill.failure] if entry.spill.failure is not None else []
-            if not running:
-                entry.spill.close()
+        if entry.spill is not None and entry.spill.failure is not None:
+            notes.append(entry.spill.failure)
         if entry.expired:
             notes.append(entry.expired)
         elif running:
@@ -288,7 +291,7 @@ class Programs:
         elif session.leaves_running:
             notes.append(f"what it started still runs; stopping process {entry.id} ends it")
         else:
-            session.abandon()  # gives descriptors back; exit code and output stay
+            entry.give_back()
         return ProcessUpdate(
             command=entry.command,
             process_id=entry.id if running else None,
@@ -330,7 +333,7 @@ class Programs:
             self._watch_limits(entry)
             return
         entry.expired = f"it was ended because its time was up: {why}"
-        entry.session.abandon()
+        entry.give_back()
 
     def _announcements(self) -> list[str]:
         """Return what is about to be ended because its time is over."""

@@ -17,6 +17,8 @@ __all__ = ["clean"]
 # which Unicode knows as a line end.
 _CONTROL = re.compile(r"[\x07\b\r\x0e\x0f\x1b\x80-\x84\x86-\x9f]")
 
+_ASCII_CONTROL = "\x07\b\r\x0e\x0f\x1b"
+
 # Progress bars are drawn with these: CSI K (erase in line), 0J (erase below), G (column) and D (left). A number has at
 # most 4 digits: no terminal is wider, and int() refuses more than 4300 (sys.set_int_max_str_digits).
 _EDIT_TAIL = r"(?:[0-9]{0,4}[DGK]|0?J)"
@@ -43,12 +45,18 @@ def clean(text: str) -> str:
     Later text overwrites earlier columns of its line, as on a terminal. Text without control characters is returned
     as it is; what only looks like an escape (`[31m`) and NUL stay.
     """
-    if not _CONTROL.search(text):
+    if not _has_control(text):
         return text
     text = _SEQUENCE.sub("", text).replace("\r\n", "\n")
     if not _EDIT.search(text):
         return text
     return "\n".join(_resolve(line) if _EDIT.search(line) else line for line in text.split("\n"))
+
+
+def _has_control(text: str) -> bool:
+    if text.isascii():  # as most output is: memchr(3) is 50 times as fast as a set of characters
+        return any(character in text for character in _ASCII_CONTROL)
+    return _CONTROL.search(text) is not None
 
 
 def _resolve(line: str) -> str:

@@ -65,7 +65,11 @@ class Cgroup:
     def __init__(self, path: str) -> None:
         self.path = path
         os.mkdir(path)
-        self._procs = os.open(f"{path}/cgroup.procs", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._procs = os.open(f"{path}/cgroup.procs", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            os.rmdir(path)
+            raise
 
     @property
     def removed(self) -> bool:

@@ -52,16 +52,18 @@ class _Reaper:
 
     def __init__(self) -> None:
         reader, self.pipe = os.pipe2(os.O_CLOEXEC)
-        null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
         try:
-            environ = {b"PATH": b"/usr/bin:/bin"}
-            self.pid = spawn(["/bin/sh", "-c", _SCRIPT, "shellkit-reaper"], environ, reader, null, null)
+            null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                environ = {b"PATH": b"/usr/bin:/bin"}
+                self.pid = spawn(["/bin/sh", "-c", _SCRIPT, "shellkit-reaper"], environ, reader, null, null)
+            finally:
+                os.close(null)
         except BaseException:
             os.close(self.pipe)
             raise
         finally:
             os.close(reader)
-            os.close(null)
 
     def tell(self, line: str) -> None:
         os.write(self.pipe, line.encode())

@@ -144,10 +144,13 @@ class CgroupContainment(Containment):
         super().__init__()
         self._root = Cgroup(f"{parent}/shellkit-{cookie}")
         self.path = self._root.path
-        if not os.path.exists(f"{self.path}/cgroup.kill"):  # a kernel before 5.14
+        try:
+            if not os.path.exists(f"{self.path}/cgroup.kill"):  # a kernel before 5.14
+                raise OSError(errno.ENOTSUP, "this kernel cannot kill a cgroup")
+            self._session = Cgroup(f"{self.path}/session")
+        except OSError:
             self._root.remove()
-            raise OSError(errno.ENOTSUP, "this kernel cannot kill a cgroup")
-        self._session = Cgroup(f"{self.path}/session")
+            raise
         self._jobs: list[Cgroup] = []
         self._count = 0
         #: Knows what belongs to shells that are not inside yet, and to jobs that they left.

@@ -86,6 +86,7 @@ class ProcessInfo:
     Attributes:
         process_id: for `write`, `stop` and the rest.
         command: what was launched.
+        pid: the process id of its shell, or of the program that has taken the shell's place.
         tty: whether it has a terminal.
         running: whether it runs.
         exit_code: how it ended; None while it runs, and if nobody can know.
@@ -97,6 +98,7 @@ class ProcessInfo:
 
     process_id: int
     command: str
+    pid: int | None = None
     tty: bool = False
     running: bool = True
     exit_code: int | None = None

@@ -55,14 +55,13 @@ def test_only_output_is_shown(shellkit: Shellkit, tmp_path: Path) -> None:
 )
 def test_pace(start: Start, tmp_path: Path, options: list[str], limit: float | None, least: float) -> None:
     """Issue 5, item 6: pauses are as long as they were, or as the options and the recording allow."""
-    length = 0.4 if least else 30.0
+    length = least or 600.0
     cast(tmp_path / "a.cast", Event(0, "o", "first"), Event(length, "o", "second"), idle_limit=limit)
+    began = time.monotonic()
     with start("play", *options, "a.cast") as player:
         assert player.stdout is not None
-        assert player.stdout.read(5) == b"first"
-        began = time.monotonic()
-        assert player.stdout.read() == b"second"
-    assert least <= time.monotonic() - began + 0.05
+        assert player.stdout.read() == b"firstsecond"
+    assert least <= time.monotonic() - began < 600
 
 
 def test_ctrl_c_gives_the_terminal_back(start: Start, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_what_has_gone_is_remembered(talk: Any) -> None:
         (ProcessLimits(life=0.2, idle=100), "a program may run for 0.2 s"),
     ],
 )
-def test_time_is_up(talk: Any, sleeps: Any, limits: ProcessLimits, why: str) -> None:
+def test_time_is_up(talk: Any, sleeps: Any, eventually: Any, limits: ProcessLimits, why: str) -> None:
     """Issue 5, 2: a program that has had its time is ended with all that it started, and the next update says why."""
     length = sleeps()
 
@@ -107,7 +107,7 @@ def test_time_is_up(talk: Any, sleeps: Any, limits: ProcessLimits, why: str) -> 
         update = await shell.write(1)
         assert (update.running, update.exit_code) == (False, 137)
         assert f"it was ended because its time was up: {why}" in update.notes
-        assert sleeps.left() == []
+        eventually(lambda: not sleeps.left())
 
     talk(conversation, process_limits=limits)
 

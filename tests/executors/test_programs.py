@@ -289,7 +289,7 @@ def test_stopping(talk: Any, sleeps: Any, containment: str) -> None:
     assert update.exit_code is not None
 
 
-def test_what_it_leaves_running(talk: Any, sleeps: Any) -> None:
+def test_what_it_leaves_running(talk: Any, sleeps: Any, eventually: Any) -> None:
     """I3: what a program leaves running lives on until it is stopped, and the model is told."""
     length = sleeps()
 
@@ -297,7 +297,7 @@ def test_what_it_leaves_running(talk: Any, sleeps: Any) -> None:
         update = await shell.launch(f"sleep {length} >/dev/null 2>&1 & echo started", yield_time=LONG)
         assert (update.output, update.exit_code) == ("started\n", 0)
         assert "what it started still runs; stopping process 1 ends it" in update.notes
-        assert len(sleeps.left()) == 1
+        eventually(lambda: len(sleeps.left()) == 1)
         await shell.stop(1)
         assert sleeps.left() == []
 

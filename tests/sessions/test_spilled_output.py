@@ -84,7 +84,7 @@ def test_with_live_output(open_shell: OpenShell, spilling: dict[str, Any]) -> No
 def test_a_command_that_ends_badly(open_shell: OpenShell, spilling: dict[str, Any]) -> None:
     """E5, F4: at a time-out, and when the shell ends, what was printed is kept."""
     shell = open_shell(**spilling)
-    late = shell.run("seq 20000; sleep 60", timeout=0.5)
+    late = shell.run("seq 20000; sleep 60", timeout=2.0)
     assert late.timed_out
     assert whole(shell, late.stdout_ref) == NUMBERS
     killed = shell.run("seq 20000; kill -9 $$")
@@ -114,7 +114,7 @@ def test_a_command_that_is_handed_over(open_shell: OpenShell, spilling: dict[str
     """E5, F: a command that runs on after its time-out goes on in the file that it began."""
     shell = open_shell(**spilling)
     os.mkfifo(Path(spilling["workdir"]) / "go")
-    result = shell.run("seq 10000; read -r line < go; seq 10001 20000; exit 3", timeout=0.5, on_timeout="background")
+    result = shell.run("seq 10000; read -r line < go; seq 10001 20000; exit 3", timeout=2.0, on_timeout="background")
     [job] = result.background
     assert isinstance(job, BlockingJob)
     shell.run("echo > go")

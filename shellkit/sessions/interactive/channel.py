@@ -60,7 +60,8 @@ class TerminalChannel(Channel):
             self.terminal = self._terminal = Terminal(rows, columns)
         except OSError as error:
             raise SpawnError(
-                f"there is no terminal to be had: {error}; end other programs, mount /dev/pts, or use tty=False"
+                f"there is no terminal to be had: {error.strerror}; close files, end other programs, mount /dev/pts, "
+                "or use tty=False"
             ) from error
         self.reader = self.writer = self._terminal.master
 
@@ -86,7 +87,12 @@ class PipeChannel(Channel):
 
     def __init__(self) -> None:
         self._child_stdin, self.writer = os.pipe2(os.O_CLOEXEC)
-        self.reader, self._child_stdout = os.pipe2(os.O_CLOEXEC)
+        try:
+            self.reader, self._child_stdout = os.pipe2(os.O_CLOEXEC)
+        except OSError:
+            os.close(self._child_stdin)
+            os.close(self.writer)
+            raise
         os.set_blocking(self.writer, False)
         os.set_blocking(self.reader, False)
 

@@ -6,7 +6,6 @@ cursor keys have one form only there, whatever mode a program has set.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 
@@ -63,6 +62,8 @@ def encode_key(name: str) -> str:
         return _NAMED[name]
     if len(name) == 1:
         return name
+    import difflib  # 3 ms, for a mistake only
+
     near = [*_differently_written(name), *difflib.get_close_matches(name, _SUGGESTED, cutoff=0.5)]
     meant = f"did you mean {', '.join(dict.fromkeys(near))}? " if near else ""
     raise ValueError(

@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from ...errors import ProcessEnded, StdinClosed
+from ...errors import ProcessEnded, SpawnError, StdinClosed
 from ...output.buffer import HeadTailBuffer
 from ...process import reaper
 from ...process.awaiting import awaits_input, descendants
 from ...process.tree import Containment, containment, send
 from .channel import Channel
 from .expectation import Expectation
+from .input_queue import InputQueue
 from .pump import CHUNK_BYTES, Pump
 from .sink import Sink
 
@@ -92,9 +93,7 @@ class Program:
         self._buffer = buffer
         self._partial = b""
         self._last = b""
-        self._unsent = bytearray()
-        self._writer_watched = False
-        self._ending_input = False
+        self._input = InputQueue(channel, pump, self._writable)
         self._alarms: set[Alarm] = set()
         self._expectation: Expectation | None = None
         self._released = False
@@ -106,17 +105,21 @@ class Program:
         try:
             self.started_at = self.output_at = time.monotonic()
             self.pid = channel.spawn(argv, {**env, b"SHELLKIT_SESSION": self._cookie.encode()})
-            self._pidfd = os.pidfd_open(self.pid)
+            self._pidfd = _watch(self.pid)
         except BaseException:
+            channel.close()  # first: what ran out of descriptors needs some to end
             self._containment.close()
-            channel.close()
             raise
-        self._containment.announce(self.pid)
-        self._containment.command_starts()
-        reaper.watch(self._cookie, self.pid, self._containment.path)
-        pump.watch(channel.reader, select.EPOLLIN, self._readable)
-        pump.watch(self._pidfd, select.EPOLLIN, self._process_ended)
-        pump.run(self._enter, after=_ENTER_SECONDS)
+        try:
+            self._containment.announce(self.pid)
+            self._containment.command_starts()
+            reaper.watch(self._cookie, self.pid, self._containment.path)
+            pump.watch(channel.reader, select.EPOLLIN, self._readable)
+            pump.watch(self._pidfd, select.EPOLLIN, self._process_ended)
+            pump.run(self._enter, after=_ENTER_SECONDS)
+        except BaseException:
+            self.release()
+            raise
 
     # -- what it is at -----------------------------------------------------------------------------------
 
@@ -138,7 +141,7 @@ class Program:
     @property
     def unsent(self) -> int:
         """Bytes that were typed and that neither terminal nor pipe has room for yet."""
-        return len(self._unsent)
+        return len(self._input)
 
     @property
     def echo(self) -> bool:
@@ -178,32 +181,30 @@ class Program:
         with self._lock:
             if self.ended or self._released:
                 raise ProcessEnded("the program has ended; start it again to type to it")
-            if self._channel.writer < 0 or self._ending_input:
+            if self._input.closed:
                 raise StdinClosed(
                     "the program's stdin is closed; start it again and leave it open, in a terminal if it has to "
                     "think that a person types"
                 )
             shown = b"*" * len(data) if self._sinks and self.asks_secret else data
             self._tell_sinks(lambda sink: sink.input(shown))
-            self._unsent += data
-            self._flush()
+            self._input.add(data)
 
     def close_stdin(self) -> None:
         """Let the program see end-of-file after what was typed; in a terminal by Ctrl-D, as a person would."""
         with self._lock:
-            if self.ended or self._released or self._channel.writer < 0:
+            if self.ended or self._released:
                 return
             if self._channel.terminal is not None:
                 self.type(b"\x04")
-                return
-            self._ending_input = True
-            self._flush()
+            else:
+                self._input.end()
 
     def interrupt(self) -> None:
         """Send SIGINT to what runs in the foreground; what was typed and not yet taken is dropped, as by Ctrl-C."""
         with self._lock:
             if not self.ended and not self._released:
-                self._unsent.clear()
+                self._input.clear()
                 self._channel.interrupt(self.pid)
 
     def resize(self, rows: int, columns: int) -> None:
@@ -259,15 +260,14 @@ class Program:
 
     # -- ending ------------------------------------------------------------------------------------------
 
-    def signal(self, *numbers: int) -> None:
-        """Send signals to everything that the program started, itself included; then let what is stopped go on."""
+    def signal(self, number: int) -> None:
+        """Send a signal to everything that the program started, itself included; then let what is stopped go on."""
+        if number == signal.SIGKILL:
+            self._containment.kill_everything()
+            return
         members = self._containment.everything()
-        for number in (*numbers, signal.SIGCONT):
-            send(members, number)
-
-    def kill(self) -> None:
-        """Kill everything that the program started, itself included."""
-        self._containment.kill_everything()
+        send(members, number)
+        send(members, signal.SIGCONT)
 
     def survives(self) -> bool:
         """Return whether anything that the program started is alive, itself included."""
@@ -278,20 +278,22 @@ class Program:
         with self._lock:
             if self._released:
                 return
+            buffer = memoryview(bytearray(CHUNK_BYTES))
+            self._drain(buffer)
+            self._released = True
+            self._input.clear()
+            for fd in {self._channel.reader, self._channel.writer, self._pidfd}:
+                self._pump.forget(fd)
+            # Before the rest, which needs descriptors to look around with.
+            self._channel.close()
             if not self.ended:
                 self._containment.kill_everything()
                 waiting = select.poll()
                 waiting.register(self._pidfd, select.POLLIN)
                 waiting.poll(1000)  # the kernel takes microseconds, a stuck device for ever
                 self._look_at_end()
-                self._note_end(memoryview(bytearray(CHUNK_BYTES)))
-            self._released = True
-            for fd in {self._channel.reader, self._channel.writer, self._pidfd}:
-                self._pump.forget(fd)
-            self._channel.close()
+                self._note_end(buffer)
             os.close(self._pidfd)
-            self._unsent.clear()
-            self._alert()
         self._containment.close()
         reaper.unwatch(self._cookie)
 
@@ -306,13 +308,14 @@ class Program:
         with self._lock:
             if not self._released:
                 if events & select.EPOLLOUT:
-                    self._flush()
+                    self._writable(events, buffer)
                 self._drain(buffer)
 
     def _writable(self, events: int, buffer: memoryview) -> None:
         with self._lock:
             if not self._released:
-                self._flush()
+                self._input.flush()
+                self._alert()
 
     def _process_ended(self, events: int, buffer: memoryview) -> None:
         with self._lock:
@@ -335,7 +338,7 @@ class Program:
         self._drain(buffer)
         self._keep(self._partial)
         self._partial = b""
-        self._unsent.clear()
+        self._input.clear()
         self._ended_at = time.monotonic()
         self._alert()
 
@@ -343,6 +346,8 @@ class Program:
         """Read what is there, within bounds."""
         reader = self._channel.reader
         for _ in range(_READS):
+            if self._released:  # by a garbage collection since the last read
+                return
             try:
                 count = os.readv(reader, [buffer])
             except BlockingIOError:
@@ -367,39 +372,6 @@ class Program:
             if self._expectation is not None:
                 self._expectation.look(bytes(data).decode("utf-8", "replace"), self._buffer)
 
-    def _flush(self) -> None:
-        """Send what is unsent as far as there is room."""
-        writer = self._channel.writer
-        if writer < 0:
-            return
-        try:
-            while self._unsent:
-                with memoryview(self._unsent) as view:
-                    count = os.write(writer, view[:CHUNK_BYTES])
-                del self._unsent[:count]
-        except BlockingIOError:
-            self._watch_writer(True)
-            return
-        except BrokenPipeError:  # the program has closed its stdin
-            self._unsent.clear()
-            self._ending_input = True
-        self._watch_writer(False)
-        if self._ending_input:
-            self._channel.close_writer()
-        self._alert()
-
-    def _watch_writer(self, wanted: bool) -> None:
-        if wanted == self._writer_watched:
-            return
-        self._writer_watched = wanted
-        reader, writer = self._channel.reader, self._channel.writer
-        if reader == writer:
-            self._pump.change(reader, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
-        elif wanted:
-            self._pump.watch(writer, select.EPOLLOUT, self._writable)
-        else:
-            self._pump.forget(writer)
-
     def _alert(self) -> None:
         for alarm in self._alarms:
             alarm()
@@ -411,6 +383,20 @@ class Program:
             except Exception:  # noqa: BLE001  (somebody else's fault must not hurt the program)
                 _log.exception("a sink of an interactive program raised; it gets no more")
                 self._sinks.remove(sink)
+
+
+def _watch(pid: int) -> int:
+    """Return a descriptor that becomes readable at the end of the child, which is killed if there is none to be had."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:  # ended and reaped already
+        raise SpawnError(
+            "the program ended before it could be watched; do not ignore SIGCHLD in this process"
+        ) from None
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
 
 
 def _unfinished(data: memoryview) -> int:

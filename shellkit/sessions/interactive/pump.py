@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["CHUNK_BYTES", "Pump"]
+__all__ = ["CHUNK_BYTES", "Pump", "Watcher"]
 
 _log = logging.getLogger("shellkit")
 
@@ -58,8 +58,14 @@ class Pump:
         self._stopping = False
 
     def watch(self, fd: int, events: int, watcher: Watcher) -> None:
-        """Call `watcher` when `fd` has one of the events, until `forget`; it must take a call without reason."""
+        """Call `watcher` when `fd` has one of the events, until `forget`; it must take a call without reason.
+
+        Raises:
+            ValueError: the pump has been stopped.
+        """
         with self._mutex:
+            if self._stopping:
+                raise ValueError("this pump has been stopped; make a new one")
             self._watchers[fd] = watcher
             self._events[fd] = events
             self._poller.register(fd, events | select.EPOLLONESHOT)

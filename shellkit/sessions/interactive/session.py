@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
-from ...errors import ExecutorUnavailable, ProcessEnded
+from ...errors import ExecutorUnavailable, ProcessEnded, SpawnError
 from ...output.buffer import HeadTailBuffer
 from .alarm import Alarm
 from .argv import inherited_environment, resolve_argv
@@ -28,8 +28,9 @@ from .sink import Sink
 
 __all__ = ["InteractiveSession"]
 
-#: When the rungs of the ladder come, as parts of the grace period (contract F2).
-_ASK, _KILL = 0.1, 0.6
+#: When the rungs of the ladder come, as parts of the grace period (contract F2). An interactive shell ignores SIGTERM
+#: and obeys SIGHUP, which ends what would have tidied up at SIGTERM: so it comes later.
+_RUNGS = ((0.0, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, signal.SIGHUP), (0.6, signal.SIGKILL))
 _FIRST_LOOK, _LAST_LOOK = 0.001, 0.02
 
 #: Rows, and columns, of the largest screen: a program can fill all of it with one sequence, at 100 bytes a cell.
@@ -173,17 +174,12 @@ class InteractiveSession:
         if self.tty:
             env[b"TERM"] = self._term.encode()
         argv = resolve_argv(self.argv, self._workdir, env)
-        channel: Channel = TerminalChannel(*self._size) if self.tty else PipeChannel()
-        pump = Pump() if self._pump is None else self._pump
-        own = pump if self._pump is None else None
         try:
-            program = Program(argv, env, channel, self._buffer, pump, self._sinks)
-        except BaseException:
-            if own is not None:
-                own.stop()
-            raise
-        self._started = program
-        self._finalizer = weakref.finalize(self, _abandon, program, own, self._host)
+            self._launch(argv, env)
+        except OSError as error:
+            raise SpawnError(
+                f"cannot start {self.argv[0]}: {error.strerror}; close files, end programs, or raise the limit (ulimit)"
+            ) from error
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """Wait until the program has ended.
@@ -224,22 +220,21 @@ class InteractiveSession:
     async def terminate(self) -> None:
         """End everything that the program started and give everything back, within the grace period. Idempotent.
 
-        First an interrupt, then SIGTERM and SIGHUP (what an interactive shell obeys), then SIGKILL.
+        First an interrupt, then SIGTERM, then SIGHUP (what an interactive shell obeys), then SIGKILL.
         """
         program = self._started
         if program is None:
             return
         begun = time.monotonic()
-        rungs = iter(((0.0, (signal.SIGINT,)), (_ASK, (signal.SIGTERM, signal.SIGHUP))))
-        rung = next(rungs, None)
+        rungs = list(_RUNGS)
         look_after = _FIRST_LOOK
         while program.survives() and (spent := time.monotonic() - begun) < self.grace:
-            if spent >= self.grace * _KILL:
-                program.kill()
-            elif rung is not None and spent >= self.grace * rung[0]:
-                program.signal(*rung[1])
-                rung = next(rungs, None)
-            await self.wait_until(lambda: False, look_after)
+            if spent >= self.grace * rungs[0][0]:
+                program.signal(rungs[0][1])
+                # What forks faster than it is killed needs several looks, so the last rung stays.
+                rungs = rungs[1:] or rungs
+            ended = program.ended
+            await self.wait_until(lambda ended=ended: program.ended is not ended, look_after)  # type: ignore[misc]
             look_after = min(2 * look_after, _LAST_LOOK)
         self.abandon()
 
@@ -378,6 +373,18 @@ class InteractiveSession:
         return await asyncio.get_running_loop().run_in_executor(None, self._display.view)
 
     # -- inside ------------------------------------------------------------------------------------------
+
+    def _launch(self, argv: Sequence[str], env: Mapping[bytes, bytes]) -> None:
+        pump = Pump() if self._pump is None else self._pump
+        own = None if pump is self._pump else pump
+        try:
+            channel: Channel = TerminalChannel(*self._size) if self.tty else PipeChannel()
+            self._started = Program(argv, env, channel, self._buffer, pump, self._sinks)
+        except BaseException:
+            if own is not None:
+                own.stop()
+            raise
+        self._finalizer = weakref.finalize(self, _abandon, self._started, own, self._host)
 
     @property
     def _program(self) -> Program:

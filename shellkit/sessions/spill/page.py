@@ -19,7 +19,7 @@ __all__ = ["PageRequest", "read_page"]
 
 #: Bytes to return unless the caller says otherwise: some 4,000 tokens.
 _DEFAULT_LIMIT = 16 * 1024
-_LEAST_LIMIT = 64
+_LEAST_LIMIT, _MOST_LIMIT = 64, 1 << 20
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +50,7 @@ class PageRequest:
             raise ValueError("context shows the lines around those that match: it needs a pattern")
         return cls(
             offset=0 if offset is None else _number("offset", offset, 0),
-            limit=_DEFAULT_LIMIT if limit is None else _number("limit", limit, _LEAST_LIMIT),
+            limit=_DEFAULT_LIMIT if limit is None else _number("limit", limit, _LEAST_LIMIT, _MOST_LIMIT),
             lines=None if lines is None else _range(lines),
             pattern=None if pattern is None else LinePattern(pattern),
             context=context,
@@ -58,11 +58,13 @@ class PageRequest:
         )
 
 
-def _number(name: str, value: object, least: int) -> int:
+def _number(name: str, value: object, least: int, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
     if value < least:
         raise ValueError(f"{name} must be {least} or more, not {value}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be {most} or less, not {value}; go on with next_offset")
     return value
 
 
@@ -84,18 +86,18 @@ def read_page(store: SpillStore, ref: object, request: PageRequest) -> OutputPag
         ExecutorClosed: the executor is.
     """
     kept = store.find(ref)
-    stream = SpilledStream(kept.folder)
-    if stream.gone:
-        raise UnknownOutput(f"the output {kept.ref} is no longer kept: it had to make room for newer output")
-    page = _page(stream, request)
-    return attrs.evolve(
-        page,
-        ref=kept.ref,
-        next_offset=page.next_offset if kept.growing or page.next_offset != stream.total else None,
-        missing=stream.missing,
-        ended=not kept.growing,
-        notes=page.notes if kept.failure is None else (*page.notes, kept.failure),
-    )
+    with SpilledStream(kept.folder) as stream:
+        if stream.gone:
+            raise UnknownOutput(f"the output {kept.ref} is no longer kept: it had to make room for newer output")
+        page = _page(stream, request)
+        return attrs.evolve(
+            page,
+            ref=kept.ref,
+            next_offset=page.next_offset if kept.growing or page.next_offset != stream.total else None,
+            missing=stream.missing,
+            ended=not kept.growing,
+            notes=page.notes if kept.failure is None else (*page.notes, kept.failure),
+        )
 
 
 def _page(stream: SpilledStream, request: PageRequest) -> OutputPage:

@@ -87,9 +87,13 @@ class _Matches:
 
     def look(self, block: bytes, at: int, number: int) -> int | None:
         """Look through whole lines; return where to go on if there is no more room for what was found."""
-        text = clean(block.decode("utf-8", "replace").replace("\r\n", "\n"))
-        hopeless = not self._pattern.may_match(text)
+        text = block.decode("utf-8", "replace")
+        if "\r" in text:
+            text = text.replace("\r\n", "\n")
+        hopeless = not self._pattern.may_match(clean(text))
         if hopeless and not self._after:
+            if not self._context:
+                return None
             skipped = _all_but_last(block, self._context)
             at, number, block = at + skipped, number + block.count(b"\n", 0, skipped), block[skipped:]
         for line in _lines(block, at, number):
@@ -163,8 +167,6 @@ def _lines(block: bytes, at: int, number: int) -> Iterator[_Line]:
 def _all_but_last(block: bytes, count: int) -> int:
     """Return the index at which the last `count` lines of a block begin."""
     at = len(block) - block.endswith(b"\n")
-    if not count:
-        return len(block)
     for _ in range(count):
         at = block.rfind(b"\n", 0, at)
         if at < 0:

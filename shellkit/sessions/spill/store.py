@@ -13,9 +13,11 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 
 import attrs
 
@@ -26,6 +28,8 @@ __all__ = ["LEAST_LIMIT", "KeptOutput", "SpillFile", "SpillStore"]
 
 #: The least `spill_limit`: below it the pieces would be smaller than what is read at a time.
 LEAST_LIMIT = 1 << 20
+#: Bytes that a file is reckoned to take before its first: a directory and a block that is not full.
+_OVERHEAD = 8192
 #: A stream may take half of the limit, so that the two of one command fit, in this many pieces.
 _PIECES = 16
 #: How many of them are never given up at the beginning, and at the end; those between are spread over the middle.
@@ -41,7 +45,7 @@ _FRESH = 60.0
 class SpillFile:
     """The whole output of one stream; if that is too large its head, its newest part, and samples of the middle.
 
-    Made by `SpillStore.file`. Any thread may write, one at a time; nothing here raises.
+    Made by `SpillStore.file`. Any thread may call; nothing here raises.
 
     Attributes:
         ref: the reference to read it by; None until something was written.
@@ -51,9 +55,12 @@ class SpillFile:
     def __init__(self, store: SpillStore) -> None:
         self.ref: str | None = None
         self.failure: str | None = None
-        self.size = 0  # bytes on disk; the store counts them
+        self.size = 0  # bytes that the store reckons it takes of the disk
         self.removed = False
         self._store = store
+        # Reentrant, as the store's: a garbage collection inside may close the file of an executor that nobody holds.
+        self._mutex = threading.RLock()
+        self._closed = False
         self._folder = ""
         self._fd = -1
         self._room = 0
@@ -74,34 +81,39 @@ class SpillFile:
 
     def write(self, chunk: bytes | memoryview) -> None:
         """Take the next bytes of the stream."""
-        if self.removed or self.failure is not None or not chunk:
-            return
-        rest = memoryview(chunk)
-        try:
-            while rest:
-                if not self._room:
-                    self._next_piece()
-                count = os.write(self._fd, rest[: self._room])
-                self._room -= count
-                self._total += count
-                self._lines += bytes(rest[:count]).count(b"\n")
-                self._store.take(self, count)
-                rest = rest[count:]
-        except OSError as error:
-            self.close()
-            if not self.removed:
-                self.failure = (
-                    f"Output past the first {self._total} bytes could not be kept in a file ({error.strerror}); make "
-                    "room where spill_dir is, or filter the output."
-                )
+        with self._mutex:
+            if self._closed or self.removed or not chunk:
+                return
+            try:
+                self._write(memoryview(chunk))
+            except OSError as error:
+                self.close()
+                if not self.removed:
+                    self.failure = (
+                        f"Output past the first {self._total} bytes could not be kept in a file ({error.strerror}); "
+                        "make room where spill_dir is, or filter the output."
+                    )
 
     def close(self) -> None:
-        """Give the descriptor back; what was written can still be read. Idempotent."""
-        fd, self._fd, self._room = self._fd, -1, 0
-        if fd >= 0:
-            os.close(fd)
-        if self.ref is not None:
-            self._store.ended(self.ref)
+        """Take no more, and give the descriptor back; what was written can still be read. Idempotent."""
+        with self._mutex:
+            self._closed = True
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
+            if self.ref is not None:
+                self._store.ended(self.ref)
+
+    def _write(self, rest: memoryview) -> None:
+        while rest:
+            if not self._room:
+                self._next_piece()
+            count = os.write(self._fd, rest[: self._room])
+            self._room -= count
+            self._total += count
+            self._lines += bytes(rest[:count]).count(b"\n")
+            self._store.take(self, count)
+            rest = rest[count:]
 
     def _next_piece(self) -> None:
         if self.ref is None:
@@ -153,12 +165,12 @@ class SpillStore:
         self._retention = retention
         self._folder: str | None = None
         self._finalizer: weakref.finalize[[str, int, float | None, int], SpillStore] | None = None
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
         self._files: dict[str, SpillFile] = {}  # the oldest first
         self._growing: set[str] = set()
         self._used = 0
         self._closed = False
-        self.piece_bytes = limit // 2 // _PIECES
+        self.piece_bytes = (limit // 2 - _OVERHEAD) // _PIECES
 
     # -- for whoever writes ----------------------------------------------------------------------------
 
@@ -181,6 +193,7 @@ class SpillStore:
             os.mkdir(f"{folder}/{ref}", 0o700)
             self._files[ref] = file
             self._growing.add(ref)
+        self.take(file, _OVERHEAD)
         return ref, f"{folder}/{ref}"
 
     def take(self, file: SpillFile, count: int) -> None:
@@ -223,9 +236,9 @@ class SpillStore:
                 return KeptOutput(ref, f"{self._folder}/{ref}", ref in self._growing, self._files[ref].failure)
             newest = list(self._files)[-5:]
         if _REF.match(ref):  # another executor's, which kept its files for later ones
-            for name in _listed(self._directory):
-                if name.startswith(_PREFIX) and os.path.isdir(folder := f"{self._directory}/{name}/{ref}"):
-                    return KeptOutput(ref, folder)
+            for folder in _folders(self._directory):
+                if os.path.isdir(f"{folder}/{ref}"):
+                    return KeptOutput(ref, f"{folder}/{ref}")
         raise UnknownOutput(
             f"no output is kept as {ref[:40]!r}: references stand in stdout_ref and stderr_ref, and the oldest "
             f"output is removed first; the newest now: {', '.join(newest) or 'none'}"
@@ -247,9 +260,8 @@ class SpillStore:
     def _open(self) -> str:
         """Make the executor's folder, and remove those whose owners are gone and whose time is over."""
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        for name in _listed(self._directory):
-            if name.startswith(_PREFIX) and _expired(f"{self._directory}/{name}"):
-                shutil.rmtree(f"{self._directory}/{name}", ignore_errors=True)
+        for abandoned in filter(_expired, _folders(self._directory)):
+            shutil.rmtree(abandoned, ignore_errors=True)
         folder = f"{self._directory}/{_PREFIX}{secrets.token_hex(8)}"
         os.mkdir(folder, 0o700)
         fd = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -273,6 +285,15 @@ def _give_back(folder: str, lock: int, retention: float | None, pid: int) -> Non
     else:
         os.utime(lock)  # the retention counts from now
     os.close(lock)
+
+
+def _folders(directory: str) -> Iterator[str]:
+    """Yield the executors' folders of this user; in a directory that all may write to, others could make some."""
+    for name in _listed(directory):
+        with contextlib.suppress(OSError):
+            status = os.lstat(path := f"{directory}/{name}")
+            if name.startswith(_PREFIX) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+                yield path
 
 
 def _listed(directory: str) -> list[str]:

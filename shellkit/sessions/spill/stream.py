@@ -1,12 +1,14 @@
 """The pieces of one stream as they are found on disk: bytes by offset, and lines by number.
 
-The stream may grow, and its pieces may go, while it is read: what is gone is missing, never an error.
+The stream may grow, and its pieces may go, while it is read: what is open stays readable, and what is gone before is
+missing, never an error.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from types import TracebackType
 
 import attrs
 
@@ -17,14 +19,14 @@ _BLOCK = 256 * 1024
 
 @attrs.frozen
 class _Piece:
-    path: str
+    fd: int
     begin: int
     end: int
     lines: int  # newlines of the stream before it
 
 
 class SpilledStream:
-    """A stream as it was at one moment.
+    """A stream as it was at one moment; a context manager that holds its pieces open.
 
     Args:
         folder: where its pieces are.
@@ -40,6 +42,15 @@ class SpilledStream:
         ends = [0, *(piece.end for piece in self._pieces)]
         begins = [piece.begin for piece in self._pieces]
         self.missing = tuple((end, begin) for end, begin in zip(ends, begins, strict=False) if end < begin)
+
+    def __enter__(self) -> SpilledStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for piece in self._pieces:
+            os.close(piece.fd)
 
     @property
     def gone(self) -> bool:
@@ -84,25 +95,19 @@ def _found(folder: str) -> Iterator[_Piece]:
     for name in names:
         begin, _, lines = name.partition("-")
         try:
-            size = os.stat(f"{folder}/{name}").st_size
+            fd = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
-        if size:
-            yield _Piece(f"{folder}/{name}", int(begin), int(begin) + size, int(lines))
+        if size := os.fstat(fd).st_size:
+            yield _Piece(fd, int(begin), int(begin) + size, int(lines))
+        else:
+            os.close(fd)
 
 
 def _blocks(piece: _Piece, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-    if at >= end:
-        return
-    try:
-        file = open(piece.path, "rb", buffering=0)  # noqa: SIM115  (closed below; only opening it may find it gone)
-    except FileNotFoundError:
-        return
-    with file:
-        file.seek(at - piece.begin)
-        while block := file.read(min(_BLOCK, end - at)):
-            yield at, block
-            at += len(block)
+    while at < end and (block := os.pread(piece.fd, min(_BLOCK, end - at), at - piece.begin)):
+        yield at, block
+        at += len(block)
 
 
 def _after(block: bytes, count: int) -> int:

@@ -69,11 +69,15 @@ def test_interactive_bash() -> None:
             await bash.expect(r"bash-.*[$#] $")
             await bash.write("stty -echo; PS1='> '; tty; set -o | grep monitor\n")
             await bash.expect(r"/dev/pts/\d+\r\nmonitor\s+on\r\n.*> $")
-            await bash.write("sleep 60\n")
+            await bash.write("sh -c 'echo begun; exec sleep 60'\n")
+            await bash.expect("begun\r\n")
             await bash.send_keys("C-z")
             await bash.expect("Stopped.*> $")
-            await bash.write("jobs; kill %1; wait; exit 5\n")
-            await bash.expect("Stopped.*Terminated")
+            await bash.write("fg\n")
+            await bash.expect("exec sleep 60'\r\n")
+            await bash.send_keys("C-c")
+            await bash.expect("> $")
+            await bash.write("exit 5\n")
             assert await bash.wait(10) == 5
 
     asyncio.run(main())
@@ -105,7 +109,8 @@ def test_vim(text_file: Path) -> None:
     """Issue 5, must hold: vim; a full screen, keys with names, a raw terminal, wide characters, another size."""
 
     async def main() -> None:
-        async with InteractiveSession(["vim", "-nu", "NONE", str(text_file)], rows=12, columns=60) as vim:
+        argv = ["vim", "-nu", "NONE", text_file.name]
+        async with InteractiveSession(argv, workdir=text_file.parent, rows=12, columns=60) as vim:
             view = await screen_with(vim, "100 lines")
             assert view.lines[0] == "line 1 世界 🙂 é"
             assert view.cursor == (0, 0)
@@ -172,18 +177,18 @@ def test_git_commit_with_an_editor(tmp_path: Path) -> None:
 
 
 @pytest.mark.requires("dialog")
-def test_a_full_screen_dialog() -> None:
+def test_a_full_screen_dialog(tmp_path: Path) -> None:
     """Issue 5, must hold: a dialog-like full screen: boxes, moving between buttons, a choice."""
 
     async def main() -> None:
-        argv = ["dialog", "--stdout", "--menu", "Choose a fruit", "12", "40", "3", "1", "Apfel", "2", "Birne", "3", "Öl"]
-        async with InteractiveSession(argv, rows=24, columns=80) as dialog:
+        script = "dialog --menu 'Choose a fruit' 12 40 3 1 Apfel 2 Birne 3 Öl 2>choice"
+        async with InteractiveSession(["sh", "-c", script], workdir=tmp_path, rows=24, columns=80) as dialog:
             view = await screen_with(dialog, "Cancel")
             assert "┌" in view.text
             assert "Apfel" in view.text
             await dialog.send_keys("Down", "Down", "Enter")
             assert await dialog.wait(10) == 0
-            assert dialog.read().text.rstrip().endswith("3")
+        assert (tmp_path / "choice").read_text() == "3"
 
     asyncio.run(main())
 
@@ -273,7 +278,10 @@ def test_a_server_that_prints_for_ever_is_found_ready() -> None:
 @pytest.mark.parametrize(
     ("script", "prompt"),
     [
-        ("import getpass; print(getpass.getpass('[sudo] password for me: ') == 'geheim')", r"\[sudo\] password for me: "),
+        (
+            "import getpass; print(getpass.getpass('[sudo] password for me: ') == 'geheim')",
+            r"\[sudo\] password for me: ",
+        ),
         (  # what sudo does with pwfeedback: it reads single keys, and prints asterisks itself
             "import sys, tty, termios; m = termios.tcgetattr(0); tty.setcbreak(0); print('Password: ', end='', flush=1)\n"
             "got = ''\n"
@@ -307,9 +315,7 @@ def sshd(tmp_path: Path) -> Iterator[list[str]]:
     """An OpenSSH server on this machine with throwaway keys; the argv that logs in."""
     for name in ("host", "client"):
         subprocess.run(["ssh-keygen", "-qt", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
-    subprocess.run(
-        ["ssh-keygen", "-qt", "ed25519", "-N", "open sesame", "-f", str(tmp_path / "locked")], check=True
-    )
+    subprocess.run(["ssh-keygen", "-qt", "ed25519", "-N", "open sesame", "-f", str(tmp_path / "locked")], check=True)
     keys = [(tmp_path / f"{name}.pub").read_text() for name in ("client", "locked")]
     (tmp_path / "authorized").write_text("".join(keys))
     with socket.socket() as free:
@@ -350,7 +356,8 @@ def test_ssh(sshd: list[str], tmp_path: Path) -> None:
             await ssh.write("stty size\n")
             await ssh.expect("\n33 99\r\n")
             ssh.resize(40, 80)
-            await ssh.write("sleep 60\n")
+            await ssh.write("echo be''gun; sleep 60\n")
+            await ssh.expect("begun")
             await ssh.send_keys("C-c")
             await ssh.expect(r"\^C.*[#$] $")
             await ssh.write("stty size; exit 6\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,12 +205,36 @@ def test_a_growing_output(store: SpillStore) -> None:
     assert kept(offset=4).next_offset is None
 
 
+@pytest.mark.parametrize("part", [{"offset": 400_000}, {"tail": 5}, {"lines": (50_000, 50_010)}, {"pattern": "7$"}])
+def test_reading_while_it_grows(store: SpillStore, part: dict[str, Any]) -> None:
+    """E5: what is read stands where it says, while pieces come and go under the reader."""
+    kept = Kept(store, b"".join(b"%07d\n" % n for n in range(60_000)), ended=False)
+
+    def write() -> None:
+        for begin in range(60_000, 1_000_000, 10_000):
+            kept.file.write(b"".join(b"%07d\n" % n for n in range(begin, begin + 10_000)))
+        kept.file.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        page = kept(**part, limit=1000)
+        lines = page.text.splitlines()
+        if page.matches is not None:
+            assert all(int(number) == int(text) + 1 for number, text in (line.split(":") for line in lines))
+        elif page.text:
+            assert page.offset % 8 == 0 or len(lines[0]) < 7
+            assert [int(line) for line in lines[1:-1]] == list(range(page.first_line, page.first_line + len(lines) - 2))
+    writer.join()
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [
         ({"offset": -1}, ValueError, "offset"),
         ({"offset": 1.0}, TypeError, "offset"),
         ({"limit": 10}, ValueError, "limit"),
+        ({"limit": 10**9}, ValueError, "next_offset"),
         ({"lines": (0, 3)}, ValueError, "line"),
         ({"lines": (5, 3)}, ValueError, "lines"),
         ({"lines": 5}, TypeError, "lines"),
