@@ -88,6 +88,13 @@ class _Entry:
         command = " ".join(self.command.split())
         return f"process {self.id} ({command if len(command) <= 60 else command[:59] + '…'})"
 
+    @property
+    def ref(self) -> str | None:
+        """The reference to all its output."""
+        if isinstance(self.session, AdoptedJob):
+            return self.session.ref
+        return self.spill.ref if self.spill is not None else None
+
     def give_back(self) -> None:
         """Kill what is left of it and give its descriptors back; exit code and unread output stay. Idempotent."""
         self.session.abandon()
@@ -315,7 +322,7 @@ class Programs:
             waits_for_input=session.waits_for_input if running else False,
             matched=matched,
             notes=tuple(notes),
-            output_ref=entry.spill.ref if entry.spill is not None else None,
+            output_ref=entry.ref,
         )
 
     # -- limits of time --------------------------------------------------------------------------------

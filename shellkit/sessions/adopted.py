@@ -25,6 +25,10 @@ class AdoptedJob:
     Args:
         result: what `run(..., on_timeout="background")` returned, with the job.
         sinks: what hears all that it prints from now on.
+
+    Attributes:
+        output_at: when it last printed something (`time.monotonic`).
+        ref: the reference to its whole stdout, once some of it was left out.
     """
 
     tty = False
@@ -41,6 +45,7 @@ class AdoptedJob:
         self._began = time.monotonic() - result.duration
         self._ended_at: float | None = None
         self.output_at = time.monotonic()
+        self.ref = result.stdout_ref
         with self._inside.lock:
             for capture in self._inside.captures or ():
                 capture.listeners = (*capture.listeners, self._hear)
@@ -89,6 +94,7 @@ class AdoptedJob:
     def read(self) -> Output:
         """Return what it has printed since it was last read, stderr after stdout."""
         read = self._inside.read()
+        self.ref = read.stdout_ref or self.ref
         after = "\n" if read.stdout and read.stderr and not read.stdout.endswith("\n") else ""
         stderr = f"{after}[stderr]\n{read.stderr}" if read.stderr else ""
         return Output(read.stdout + stderr, read.stdout_omitted + read.stderr_omitted)

@@ -103,6 +103,24 @@ def test_it_makes_room_like_others(talk: Any, sleeps: Any, eventually: Any) -> N
     talk(conversation, process_limits=ProcessLimits(count=1))
 
 
+def test_what_is_left_out_can_be_read(talk: Any, tmp_path: Path) -> None:
+    """E5: the reference to the whole output of a handed-over command is in its updates."""
+
+    async def conversation(shell: Executor) -> None:
+        result = await shell.run("seq 1000; read x < gate; seq 1000 2000; exit 3", timeout=0.5, on_timeout="background")
+        ended = asyncio.create_task(shell.write(1, until="exit", yield_time=LONG))
+        await asyncio.to_thread((tmp_path / "work/gate").write_text, "\n")
+        update = await ended
+        assert (update.exit_code, update.output_ref) == (3, result.stdout_ref)
+        page = await shell.read_output(update.output_ref, pattern="^(500|1500)$")
+        assert page.text == "500:500\n1501:1500\n"
+
+    work = tmp_path / "work"
+    work.mkdir()
+    os.mkfifo(work / "gate")
+    talk(conversation, workdir=work, spill_dir=tmp_path / "spill", max_output_bytes=1000)
+
+
 def test_without_an_event_loop(open_shell: Any) -> None:
     """Contract A, `sync()`: the same, blocking."""
     shell = open_shell()
