@@ -271,6 +271,7 @@ def test_the_gate_is_the_only_way(bench: Any) -> None:
 
     async def try_all() -> list[bool]:
         arguments = {"command": "touch a", "timeout": None, "workdir": None}
+        assert tool.asked(arguments).command == "touch a"
         request = await tool.approval_request(arguments)
         assert request is not None
         outputs = [
@@ -284,7 +285,7 @@ def test_the_gate_is_the_only_way(bench: Any) -> None:
     assert asyncio.run(try_all()) == [True] * 4
     assert it.made == []
     public = {name for name in dir(tool) if not name.startswith("_") and callable(getattr(tool, name))}
-    assert public == {"call", "resume", "approval_request", "probe"}
+    assert public == {"call", "resume", "approval_request", "asked", "probe"}
 
 
 def test_the_approved_text_is_what_runs(bench: Any) -> None:
