@@ -62,8 +62,8 @@ def agent(**chosen: Any) -> None:
     The key is taken from OPENAI_API_KEY (on Azure, from AZURE_OPENAI_API_KEY before that) and reaches neither the
     shell nor any log.
 
-    A command that takes longer than --timeout, or ten minutes, runs on as a program. The model launches programs itself,
-    too, and types to them; `shellkit ps` lists those that run.
+    A command that takes longer than --timeout, or ten minutes, runs on as a program. The model can launch programs
+    itself, too, and type to them; `shellkit ps` lists those that run.
 
     The model can start sub-agents: `shellkit agent TASK` in its shell. They need no key, ask you through this agent,
     and may not do more than it may.
