@@ -43,6 +43,7 @@ class ShellResult:
         stdout_ref: opaque reference to the whole output, for `executor.read_output`.
         stderr_ref: the same for standard error.
         background: the job that the command left running, if any (at most one per command).
+        process_id: for `executor.write` and the rest, if the command outlived its time-out and runs on.
     """
 
     command: str
@@ -60,6 +61,7 @@ class ShellResult:
     stdout_ref: str | None = None
     stderr_ref: str | None = None
     background: tuple[BackgroundJob, ...] = attrs.field(default=(), eq=False)
+    process_id: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -83,7 +85,10 @@ class ShellResult:
         """What a model must be told beside the output, a line each: where more of it is, what still runs, the notes."""
         refs = (("stdout", self.stdout_ref), ("stderr", self.stderr_ref))
         lines = [f"[more of {stream}: read_output, ref {ref}]" for stream, ref in refs if ref]
-        lines += [_still_runs(job.pids) for job in self.background if job.running]
+        if self.process_id is not None:
+            lines.append(f"[still running, session_id {self.process_id}]")
+        else:
+            lines += [_still_runs(job.pids) for job in self.background if job.running]
         lines += [f"[note: {note}]" for note in self.notes]
         return tuple(map(_encodable, lines))
 

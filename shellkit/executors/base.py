@@ -27,7 +27,7 @@ from ..sessions.spill.page import PageRequest, read_page
 from ..sessions.streaming import stream_async
 from ..sessions.turnstile import Turnstile
 from . import options
-from .host import ProgramHost
+from .host import ProgramHost, abandon
 from .options import UNSET, Unset
 from .programs import ProcessLimits
 
@@ -95,6 +95,7 @@ class Executor(ProgramHost):
         acknowledge_unsafe: bool = False,
         audit: AuditLog | str | os.PathLike[str] | None = None,
         max_timeout: float = 600.0,
+        on_timeout: OnTimeout = "kill",
     ) -> ShellTool:
         """Return this shell as a tool for a model; `ShellTool` says what the arguments mean and what it raises.
 
@@ -112,6 +113,7 @@ class Executor(ProgramHost):
             acknowledge_unsafe=acknowledge_unsafe,
             audit=audit,
             max_timeout=max_timeout,
+            on_timeout=on_timeout,
         )
 
     def as_tools(
@@ -123,6 +125,7 @@ class Executor(ProgramHost):
         acknowledge_unsafe: bool = False,
         audit: AuditLog | str | os.PathLike[str] | None = None,
         max_timeout: float = 600.0,
+        on_timeout: OnTimeout = "kill",
         typing: TypingMode = "always",
     ) -> tuple[Tool[Any, Any], ...]:
         """Return the tools for a model that also talks to programs while they run; all stand behind one gate.
@@ -137,6 +140,7 @@ class Executor(ProgramHost):
             acknowledge_unsafe: needed for approval="never" where nothing isolates.
             audit: a log that gets a line before and after every call, or the path of one.
             max_timeout: the most seconds that a model may ask `run_shell` for.
+            on_timeout: "background" lets a command of `run_shell` run on at its time-out; `write_stdin` waits for it.
             typing: what is typed into a program is approved "always", the "first" time for each program, or "never".
                 Under approval="never" nobody is asked. Ctrl-C never needs approval. While a program asks for a
                 password, what is typed shows neither in the question nor in the log.
@@ -153,6 +157,7 @@ class Executor(ProgramHost):
             acknowledge_unsafe=acknowledge_unsafe,
             audit=audit,
             max_timeout=max_timeout,
+            on_timeout=on_timeout,
         )
         return (shell, *program_tools(shell, self, typing))
 
@@ -190,6 +195,7 @@ class Executor(ProgramHost):
                 Time spent waiting for earlier commands does not count.
             on_timeout: "kill" ends the command and what it started. "background" lets it run on, in the shell that it
                 has, as the result's background job; the next command gets a new shell with the state from before.
+                The result's `process_id` is for `write`, `stop` and the rest; nothing can be typed to it.
             workdir: directory for this command only.
             env: variables for this command only; None as a value unsets.
             input: what the command reads from its stdin (str as UTF-8); end-of-file at once without it.
@@ -218,8 +224,8 @@ class Executor(ProgramHost):
             session = self._open_session()
             with closed_meanwhile(session):
                 if on_output is None:
-                    return await drive_async(session.run(call))
-                return await stream_async(session, call, on_output)
+                    return self._adopt(await drive_async(session.run(call)))
+                return self._adopt(await stream_async(session, call, on_output))
         finally:
             self._turnstile.leave()
 
@@ -332,7 +338,7 @@ class Executor(ProgramHost):
         self._check_open()
         if self._session is None:
             self._session = self.make_session(self._turnstile)
-            self._finalizer = weakref.finalize(self, _abandon, self._session, self._pid)
+            self._finalizer = weakref.finalize(self, abandon, self._session, self._pid)
         return self._session
 
     def _kept_output(self) -> SpillStore:
@@ -370,9 +376,3 @@ def closed_meanwhile(session: Session) -> Iterator[None]:
         if session.finished and not isinstance(error, ShellkitError):
             raise ExecutorClosed("the executor was closed while the command ran") from error
         raise
-
-
-def _abandon(session: Session, pid: int) -> None:
-    """What happens to a session whose executor is garbage, or whose interpreter exits."""
-    if os.getpid() == pid:
-        session.abandon()

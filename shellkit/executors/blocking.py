@@ -66,7 +66,7 @@ class BlockingExecutor:
         try:
             session = executor._open_session()
             with closed_meanwhile(session):
-                result = action(session)
+                result = executor._adopt(action(session))
         finally:
             executor._turnstile.leave()
         if result.background:

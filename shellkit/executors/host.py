@@ -7,6 +7,7 @@ turn that `run` waits for: a program can be launched, typed to and stopped while
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,17 @@ from ..output.search import LinePattern
 from ..policy.confinement import Confinement
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..protocol.command import encode_command
+from ..result import ShellResult
+from ..sessions.base import Session
 from ..sessions.interactive import InteractiveSession, Pump, ScreenView, Sink
 from ..sessions.spill import SpillStore
 from . import options
 from .programs import ProcessLimits, Programs, Until
 
-__all__ = ["LaunchCall", "ProgramHost"]
+__all__ = ["LaunchCall", "ProgramHost", "abandon"]
+
+#: Seconds that a garbage collection waits for what it has found to end.
+_WAIT = 0.5
 
 
 @attrs.frozen(kw_only=True)
@@ -234,8 +240,14 @@ class ProgramHost(ABC):
         self._check_open()
         if self._programs is None:
             self._programs = Programs(self.process_limits)
-            self._abandons = weakref.finalize(self, _abandon, self._programs, self._pid)
+            self._abandons = weakref.finalize(self, abandon, self._programs, self._pid)
         return self._programs
+
+    def _adopt(self, result: ShellResult) -> ShellResult:
+        """Give a command that outlived its time-out a number, by which it can be waited for, read and stopped."""
+        if not result.timed_out or result.exit_code is not None or not result.background or self._closed:
+            return result
+        return attrs.evolve(result, process_id=self._open_programs().adopt(result))
 
     async def _close_programs(self) -> None:
         programs = self._programs
@@ -256,7 +268,15 @@ def check_until(value: str | None) -> Until:
     return "exit" if value == "exit" else LinePattern(value)
 
 
-def _abandon(programs: Programs, pid: int) -> None:
-    """What happens to the programs of an executor that is garbage, or whose interpreter exits."""
-    if os.getpid() == pid:
-        programs.abandon()
+def abandon(owned: Session | Programs, pid: int) -> None:
+    """What happens to what an executor of process `pid` owns when it is garbage, or its interpreter exits."""
+    if os.getpid() != pid:
+        return
+    if threading.main_thread().is_alive():
+        # A collection runs in any thread, in the middle of anything: perhaps under a lock that is needed for this. Then
+        # it ends when that is released; mostly it takes milliseconds, and is over when this returns.
+        ending = threading.Thread(target=owned.abandon, name="shellkit-abandon")
+        ending.start()
+        ending.join(_WAIT)
+    else:  # the interpreter exits, and would not wait for a thread
+        owned.abandon()

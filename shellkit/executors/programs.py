@@ -19,6 +19,8 @@ import attrs
 from ..errors import ProcessEnded, UnknownProcess
 from ..output.search import LinePattern
 from ..process.update import ProcessInfo, ProcessUpdate
+from ..result import ShellResult
+from ..sessions.adopted import AdoptedJob
 from ..sessions.interactive import InteractiveSession, Pump, Sink
 from ..sessions.spill import SpillFile
 from .listening import LineWatch, Spilled, has_line
@@ -27,6 +29,8 @@ __all__ = ["ProcessLimits", "Programs", "Until"]
 
 #: What to wait for: the end of the program, a line that matches, or (None) that it waits for input.
 Until = Literal["exit"] | LinePattern | None
+
+Conversation = InteractiveSession | AdoptedJob
 
 _CTRL_C, _CTRL_D = "\x03", "\x04"
 
@@ -63,10 +67,10 @@ class ProcessLimits:
 
 
 class _Entry:
-    """One program of the table."""
+    """One program of the table, or a command that outlived its time-out."""
 
     def __init__(
-        self, process_id: int, command: str, session: InteractiveSession, watch: LineWatch, spill: SpillFile | None
+        self, process_id: int, command: str, session: Conversation, watch: LineWatch, spill: SpillFile | None
     ) -> None:
         self.id = process_id
         self.command = command
@@ -83,6 +87,13 @@ class _Entry:
         """What messages call it."""
         command = " ".join(self.command.split())
         return f"process {self.id} ({command if len(command) <= 60 else command[:59] + '…'})"
+
+    @property
+    def ref(self) -> str | None:
+        """The reference to all its output."""
+        if isinstance(self.session, AdoptedJob):
+            return self.session.ref
+        return self.spill.ref if self.spill is not None else None
 
     def give_back(self) -> None:
         """Kill what is left of it and give its descriptors back; exit code and unread output stay. Idempotent."""
@@ -153,6 +164,15 @@ class Programs:
         self._watch_limits(entry)
         return await self._news(entry, yield_time, until)
 
+    def adopt(self, result: ShellResult) -> int:
+        """Give the command of `result`, which was handed over at its time-out, a place; return its number."""
+        watch = LineWatch()
+        entry, evicted = self._add(result.command, AdoptedJob(result, [watch]), watch, None)
+        if evicted is not None:
+            evicted.give_back()  # at once, since `run` has had its time
+        self._watch_limits(entry)
+        return entry.id
+
     async def write(self, process_id: int, chars: str, yield_time: float, until: Until) -> ProcessUpdate:
         """Type to a program, and wait for its news."""
         return await self._news(self._get(process_id), yield_time, until, typed=chars)
@@ -163,7 +183,7 @@ class Programs:
         await entry.session.terminate()
         return self._update(entry, matched=False)
 
-    def get(self, process_id: int) -> InteractiveSession:
+    def get(self, process_id: int) -> Conversation:
         """Return a program to do something else with it.
 
         Raises:
@@ -203,7 +223,7 @@ class Programs:
     # -- the table -------------------------------------------------------------------------------------
 
     def _add(
-        self, command: str, session: InteractiveSession, watch: LineWatch, spill: SpillFile | None
+        self, command: str, session: Conversation, watch: LineWatch, spill: SpillFile | None
     ) -> tuple[_Entry, _Entry | None]:
         """Return the new entry, and the one that it has displaced."""
         with self._mutex:
@@ -302,7 +322,7 @@ class Programs:
             waits_for_input=session.waits_for_input if running else False,
             matched=matched,
             notes=tuple(notes),
-            output_ref=entry.spill.ref if entry.spill is not None else None,
+            output_ref=entry.ref,
         )
 
     # -- limits of time --------------------------------------------------------------------------------
@@ -378,7 +398,7 @@ async def _line_come(entry: _Entry, pattern: LinePattern, deadline: float) -> bo
         entry.watch.remove(pattern)
 
 
-def _missed(session: InteractiveSession, until: Until, seconds: float) -> str:
+def _missed(session: Conversation, until: Until, seconds: float) -> str:
     if not session.running:
         return "it ended before the pattern came"
     what = "it has not ended" if until == "exit" else "no line has matched the pattern"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ class ExecutorContract:
     syntax_error: ClassVar[tuple[int, ...]] = (1, 2, 3)
 
     def make_executor(self, **options: Any) -> Executor:
-        """Return a new executor; `options` are `timeout`, `grace` and `max_output_bytes`."""
+        """Return a new executor; `options` are `timeout`, `grace`, `max_output_bytes` and `spill_dir`."""
         raise NotImplementedError
 
     @contextlib.contextmanager
@@ -134,6 +135,24 @@ class ExecutorContract:
         assert 900 <= kept <= 1000
         assert str(result.stdout_omitted) in result.stdout
         assert (whole.stdout, whole.truncated) == ("0" * 1000, False)
+
+    def test_output_kept_whole(self) -> None:
+        """With `spill_dir`, what a result leaves out can be read by offset, by lines, from the end, by pattern (E5)."""
+        numbers = "".join(f"{i}\n" for i in range(5000))
+        command = "i=0; while [ $i -lt 5000 ]; do echo $i; i=$((i+1)); done"
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            self.opened(max_output_bytes=1000, spill_dir=directory) as shell,
+        ):
+            fits = shell.run("echo fits")
+            ref = shell.run(command).stdout_ref
+            assert fits.stdout_ref is None
+            assert ref is not None
+            assert shell.read_output(ref, limit=len(numbers)).text == numbers
+            assert shell.read_output(ref, offset=len(numbers) - 5).text == "4999\n"
+            assert shell.read_output(ref, lines=(11, 12)).text == "10\n11\n"
+            assert shell.read_output(ref, tail=1).text == "4999\n"
+            assert shell.read_output(ref, pattern="^77[0-3]$", context=1).text.startswith("770-769\n771:770\n")
 
     # -- how a command ends ----------------------------------------------------------------------------
 

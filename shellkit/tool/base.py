@@ -17,7 +17,7 @@ from ..policy.approvals import ApprovalRequest
 from ..policy.confinement import Confinement
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
-from ..sessions.base import StreamName
+from ..sessions.base import OnTimeout, StreamName
 
 __all__ = ["OnOutput", "ProgramRunner", "Refused", "Runner", "ToolOutput", "Wanted"]
 
@@ -55,6 +55,7 @@ class Runner(Protocol):
         timeout: float | None = ...,
         workdir: str | os.PathLike[str] | None = ...,
         on_output: OnOutput | None = ...,
+        on_timeout: OnTimeout = ...,
     ) -> ShellResult:
         """Run one command."""
 

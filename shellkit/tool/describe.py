@@ -19,6 +19,7 @@ class ToolFacts:
         max_output_bytes: what is kept of each stream.
         approval: "always", "policy" or "never".
         isolated: whether the executor isolates.
+        on_timeout: "kill" or "background".
     """
 
     timeout: float
@@ -26,6 +27,7 @@ class ToolFacts:
     max_output_bytes: int
     approval: str
     isolated: bool
+    on_timeout: str
 
 
 _APPROVAL = {
@@ -35,12 +37,19 @@ _APPROVAL = {
 }
 
 
+_TIMEOUT = {
+    "kill": "- A command is stopped after {:g} s, or `timeout` seconds (at most {:g}).",
+    "background": "- A command that has not ended after {:g} s, or `timeout` seconds (at most {:g}), runs on: the "
+    "answer then holds a session_id, and write_stdin without chars waits for it.",
+}
+
+
 def description(environment: ShellEnvironment, facts: ToolFacts) -> str:
     """Return the tool's description for a model."""
     lines = [
         "Run a command in a shell and get its output and exit code.",
         environment.instructions(),
-        f"- A command is stopped after {facts.timeout:g} s, or `timeout` seconds (at most {facts.max_timeout:g}).",
+        _TIMEOUT[facts.on_timeout].format(facts.timeout, facts.max_timeout),
         f"- Output over {facts.max_output_bytes} bytes a stream keeps its beginning and its end.",
         "- Calls run one at a time, in order, and share the session.",
         f"- {_APPROVAL[facts.approval]}",

@@ -11,7 +11,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 import attrs
 
@@ -22,6 +22,7 @@ from ..errors import ExecutorClosed, ShellkitError
 from ..policy.approvals import ApprovalRequest, Decision, displayed
 from ..policy.base import Policy
 from ..result import ShellResult
+from ..sessions.base import OnTimeout
 from ..sessions.turnstile import Turnstile
 from ..telemetry import tool_span
 from .approval import Answer, ApprovalMode
@@ -230,6 +231,7 @@ class ShellTool(Tool[Arguments, ShellResult]):
         acknowledge_unsafe: needed for approval="never" where nothing isolates.
         audit: a log that gets a line before and after every command, or the path of one.
         max_timeout: the most seconds that a model may ask for.
+        on_timeout: "background" lets a command run on at its time-out; `Executor.as_tools` has what then waits for it.
 
     Raises:
         ValueError: the combination is unsafe or impossible; the message names the remedy.
@@ -247,6 +249,7 @@ class ShellTool(Tool[Arguments, ShellResult]):
         acknowledge_unsafe: bool = False,
         audit: AuditLog | str | os.PathLike[str] | None = None,
         max_timeout: float = 600.0,
+        on_timeout: OnTimeout = "kill",
     ) -> None:
         gate = Gate(
             runner,
@@ -261,7 +264,10 @@ class ShellTool(Tool[Arguments, ShellResult]):
         # One call at a time: what is approved for a directory runs before another call leaves it.
         super().__init__(name, gate, Turnstile())
         self.approval: ApprovalMode = approval
+        if on_timeout not in get_args(OnTimeout):
+            raise ValueError(f"on_timeout must be 'kill' or 'background', not {on_timeout!r}")
         self.max_timeout = float(max_timeout)
+        self.on_timeout: OnTimeout = on_timeout
         self._runner = runner
         self._description = description
         facts = runner.facts()
@@ -278,6 +284,7 @@ class ShellTool(Tool[Arguments, ShellResult]):
             max_output_bytes=self._runner.max_output_bytes,
             approval=self.approval,
             isolated=self._runner.isolation != "none",
+            on_timeout=self.on_timeout,
         )
         return description(self._probe.known or self._runner.facts(), facts)
 
@@ -294,7 +301,11 @@ class ShellTool(Tool[Arguments, ShellResult]):
 
     async def _run(self, wanted: Arguments, on_output: OnOutput | None) -> ShellResult:
         return await self._runner.run(
-            wanted.command, timeout=self._timeout(wanted.timeout), workdir=wanted.workdir, on_output=on_output
+            wanted.command,
+            timeout=self._timeout(wanted.timeout),
+            workdir=wanted.workdir,
+            on_output=on_output,
+            on_timeout=self.on_timeout,
         )
 
     def _render(self, result: ShellResult, wanted: Arguments, notes: list[str]) -> ToolOutput:

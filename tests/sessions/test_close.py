@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from shellkit import BlockingExecutor, ExecutorClosed, LocalExecutor
+from shellkit.sessions.live import Capture
 
 
 def test_close_during_a_run(mode: str, sleeps: Any) -> None:
@@ -145,6 +146,31 @@ def test_an_executor_that_is_garbage(mode: str, sleeps: Any) -> None:
     del shell
     gc.collect()
     assert sleeps.left() == []
+
+
+def test_garbage_that_is_found_while_its_job_is_read(monkeypatch: pytest.MonkeyPatch, eventually: Any) -> None:
+    """G3: a collection in the middle of draining a job's output, under the job's lock, ends that session all the same."""
+    found = threading.Event()
+    drain = Capture.drain
+
+    def drain_and_collect(capture: Capture, most: int) -> None:
+        if threading.current_thread().name == "shellkit-attendant" and forgotten.is_set() and not found.is_set():
+            found.set()
+            gc.collect()
+        drain(capture, most)
+
+    monkeypatch.setattr(Capture, "drain", drain_and_collect)
+    forgotten = threading.Event()
+    executor = LocalExecutor(shell="bash")
+    executor.sync().run("yes & echo started")
+    executor.itself = executor  # type: ignore[attr-defined]  # a cycle, which only a collection finds
+    gc.disable()
+    try:
+        del executor
+        forgotten.set()
+        eventually(found.is_set)
+    finally:
+        gc.enable()
 
 
 def test_a_hundred_sessions_one_after_the_other(mode: str) -> None:

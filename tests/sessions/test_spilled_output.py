@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import resource
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,17 @@ def test_a_full_disk_is_a_note(open_shell: OpenShell, spilling: dict[str, Any]) 
     assert result.stdout.endswith("\n20000\n")
     assert any("5000 bytes could not be kept" in note and "spill_dir" in note for note in result.notes)
     assert whole(shell, result.stdout_ref) == NUMBERS[:5000]
+
+
+def test_a_conversation_that_is_taken_up_again(open_shell: OpenShell, spilling: dict[str, Any], tmp_path: Path) -> None:
+    """E5: with a retention, a later executor of the same directory reads what the first one kept."""
+    first = open_shell(**spilling, spill_retention=60)
+    ref = first.run("seq 20000").stdout_ref
+    first.close()
+    second = open_shell(**spilling)
+    assert whole(second, ref) == NUMBERS
+    assert whole(second, second.run("seq 20000").stdout_ref) == NUMBERS
+    shutil.rmtree(tmp_path / "spill")
 
 
 def test_without_a_directory(shell: BlockingExecutor) -> None:
