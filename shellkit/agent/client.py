@@ -106,6 +106,8 @@ async def _in_thread(function: Callable[[], Any], *, abandoned: Callable[[], obj
     outcome: Future[Any] = Future()
 
     def work() -> None:
+        if not outcome.set_running_or_notify_cancel():
+            return
         try:
             outcome.set_result(function())
         except BaseException as error:  # noqa: BLE001  (raised in the coroutine that waits)
@@ -115,6 +117,7 @@ async def _in_thread(function: Callable[[], Any], *, abandoned: Callable[[], obj
         await asyncio.to_thread(work)
     except asyncio.CancelledError:
         outcome.add_done_callback(lambda _: _let_go(outcome, abandoned))
+        outcome.cancel()  # it may wait for a free thread
         raise
     return outcome.result()
 
@@ -122,7 +125,11 @@ async def _in_thread(function: Callable[[], Any], *, abandoned: Callable[[], obj
 def _let_go(outcome: Future[Any], abandoned: Callable[[], object] | None) -> None:
     if abandoned is not None:
         abandoned()
-    elif outcome.exception() is None and (close := getattr(outcome.result(), "close", None)) is not None:
+    elif (
+        not outcome.cancelled()
+        and outcome.exception() is None
+        and (close := getattr(outcome.result(), "close", None)) is not None
+    ):
         close()
 
 

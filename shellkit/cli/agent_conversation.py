@@ -108,7 +108,7 @@ class Conversation:
                     if isinstance(event, Usage) and opened.parent is not None:
                         await opened.parent.charge(event.input_tokens, event.output_tokens)
                     if isinstance(event, CallRequested):
-                        _log.info("%s %s %s", event.name, event.reader, event.commands)
+                        _log.info("%s %s %s", event.name, event.commands, event.reader)
                     if isinstance(event, Stopped):
                         stopped = event
         _log.info("stopped: %s %s", stopped.reason, stopped.error)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
@@ -76,3 +80,53 @@ def test_a_page_is_no_api(blocking: bool, stream: bool) -> None:
         client.close() if blocking else await client.close()
 
     asyncio.run(main())
+
+
+def test_calls_that_wait_for_a_thread() -> None:
+    """`agent.client`: a blocking call that is cancelled before a thread took it is never made."""
+    taken, go_on, made = threading.Event(), threading.Event(), []
+
+    def first() -> None:
+        taken.set()
+        go_on.wait()
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        with openai.OpenAI(api_key="x") as client:
+            calling = Client(client)
+            running = asyncio.create_task(calling.call(first))
+            while not taken.is_set():
+                await asyncio.sleep(0.001)
+            waiting = asyncio.create_task(calling.call(made.append, object=1))
+            await asyncio.sleep(0)
+            for task in (waiting, running):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+            go_on.set()
+
+    asyncio.run(main())
+    assert made == []
+
+
+def test_what_an_abandoned_call_brings_is_closed() -> None:
+    """`agent.client`: a connection that is opened after its caller has gone is closed by the thread."""
+    taken, go_on, brought = threading.Event(), threading.Event(), io.BytesIO()
+
+    def late() -> io.BytesIO:
+        taken.set()
+        go_on.wait()
+        return brought
+
+    async def main() -> None:
+        with openai.OpenAI(api_key="x") as client:
+            running = asyncio.create_task(Client(client).call(late))
+            while not taken.is_set():
+                await asyncio.sleep(0.001)
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+            go_on.set()
+
+    asyncio.run(main())
+    assert brought.closed
