@@ -25,7 +25,8 @@ from ..sessions.base import Session
 from ..sessions.interactive import InteractiveSession, Pump, ScreenView, Sink
 from ..sessions.spill import SpillStore
 from . import options
-from .programs import ProcessLimits, Programs, Until
+from .entry import Until
+from .programs import ProcessLimits, Programs
 
 __all__ = ["LaunchCall", "ProgramHost", "abandon"]
 
