@@ -216,7 +216,6 @@ def test_a_password_shows_nowhere(play: Play, person: Any, tmp_path: Path) -> No
         texts = [(await model.start(ASKS, tty=True)).text]
         assert "Password: " in texts[0]
         texts.append((await model.type("hunter2\n")).text)
-        assert "8" not in texts[0]
         assert "7\n" in texts[1]
         request = approver.asked[-1]
         assert request.command == "(8 characters, not shown: the program asks for a secret)"
