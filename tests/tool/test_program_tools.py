@@ -371,6 +371,18 @@ def test_bad_input(play: Play, name: str, arguments: dict[str, Any], says: str) 
     play(scene, shell={"confinement": "root"}, **FREE)
 
 
+def test_what_is_waited_for_has_time(play: Play) -> None:
+    """Issue 5, 2: a call that says what it waits for, and not how long, does not come back after 250 ms."""
+
+    async def scene(model: Model) -> None:
+        await model.executor.launch("read l; sleep 0.6; echo done; exec cat", yield_time=0.0)
+        output = await model.tools["write_stdin"].call({"session_id": 1, "chars": "\n", "until": "^done$"})
+        assert output.update is not None
+        assert output.update.matched
+
+    play(scene, **FREE)
+
+
 @pytest.mark.parametrize(
     ("asked", "chars", "told"),
     [(999_999, "x\n", "from 999999 to the most, 30000"), (999_999, None, "from 999999 to the most, 300000")],
