@@ -15,7 +15,7 @@ from functools import partial
 
 import attrs
 
-from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable
+from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand
 from ..output.search import LinePattern
 from ..policy.confinement import Confinement
 from ..process.update import ProcessInfo, ProcessUpdate
@@ -32,6 +32,9 @@ __all__ = ["LaunchCall", "ProgramHost", "abandon"]
 
 #: Seconds that a garbage collection waits for what it has found to end.
 _WAIT = 0.5
+
+#: Bytes of one argument, its NUL included (execve(2), "Limits on size of arguments and environment").
+_LONGEST = 128 * 1024
 
 
 @attrs.frozen(kw_only=True)
@@ -145,7 +148,11 @@ class ProgramHost(ABC):
             ExecutorUnavailable: it launches no programs, or was called in a forked child.
             asyncio.CancelledError: the caller gave up waiting; the program runs on, and `processes` lists it.
         """
-        encode_command(command)
+        if len(encode_command(command)) >= _LONGEST:
+            raise InvalidCommand(
+                f"a command to launch must be shorter than {_LONGEST} bytes (Linux MAX_ARG_STRLEN); write it to a "
+                "file, and launch that"
+            )
         seconds, awaited = options.check_yield(yield_time), check_until(until)
         limit = self.max_output_bytes if max_output_bytes is None else max_output_bytes
         call = LaunchCall(
