@@ -266,11 +266,14 @@ class Programs:
         if self._limits.life is None and self._limits.idle is None:
             return
         # While somebody waits it is not idle, so there may be nothing to look forward to; look again all the same.
-        self.pump.run(partial(self._end_if_due, entry), after=min(self._left(entry)[0], self._limits.idle or math.inf))
+        # By number, so that what has ended is not kept in memory until then.
+        look = partial(self._end_if_due, entry.id)
+        self.pump.run(look, after=min(self._left(entry)[0], self._limits.idle or math.inf))
 
-    def _end_if_due(self, entry: Entry) -> None:
+    def _end_if_due(self, process_id: int) -> None:
         """Called in the pump's thread."""
-        if self._entries.get(entry.id) is not entry or not entry.session.running:
+        entry = self._entries.get(process_id)
+        if entry is None or not entry.session.running:
             return
         left, _, why = self._left(entry)
         if left > 0:
