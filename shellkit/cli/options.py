@@ -49,6 +49,7 @@ class SessionOptions:
         workdir: where it starts; None for the current directory.
         confinement: "root", "anchor", "off"; None for the executor's own default.
         timeout: seconds that a command may take; None for no limit.
+        record: path of a new file to record the session to, or None.
     """
 
     mode: str
@@ -56,6 +57,7 @@ class SessionOptions:
     workdir: str | None
     confinement: str | None
     timeout: float | None
+    record: str | None = None
 
 
 def session_options(function: Function) -> Function:
@@ -162,6 +164,7 @@ def open_session(
             workdir=options.workdir,
             confinement=options.confinement,
             timeout=options.timeout,
+            record=options.record,
         )
     except ValueError as error:  # only here: later on, a ValueError is a fault in shellkit
         raise refusal(error) from error

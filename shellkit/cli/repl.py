@@ -19,6 +19,7 @@ from .options import (
     GateOptions,
     SessionOptions,
     gate_options,
+    refusal,
     session_options,
     told,
 )
@@ -30,6 +31,8 @@ __all__ = ["repl"]
 @click.command()
 @session_options
 @gate_options
+@click.option("--tty", is_flag=True, help="Hand the terminal to an interactive shell; nothing is judged in there.")
+@click.option("--record", metavar="FILE", help="Record the session to a new file, for `shellkit play`.")
 def repl(
     mode: str,
     shell: str | None,
@@ -39,6 +42,8 @@ def repl(
     approve: bool,
     policy: str | None,
     audit: str | None,
+    tty: bool,
+    record: str | None,
 ) -> None:
     """Talk to a session, a line at a time.
 
@@ -50,9 +55,14 @@ def repl(
 
     With --approve, --policy or --audit each command passes the gate that an agent's commands pass. One that is refused
     has exit code 126.
+
+    With --tty the terminal belongs to an interactive shell until that ends: editors, job control and Ctrl-C work as in
+    any terminal, and the exit code is the shell's.
     """
-    options = SessionOptions(mode, shell, workdir, confinement, timeout)
+    options = SessionOptions(mode, shell, workdir, confinement, timeout, record)
     gate = GateOptions(approve, policy, audit)
+    if tty:
+        sys.exit(_hand_over(options, gate))
     lines = LineReader() if sys.stdin.isatty() else None
     with told():
         try:
@@ -66,6 +76,31 @@ def repl(
         except KeyboardInterrupt:
             code = INTERRUPTED
     sys.exit(code)
+
+
+def _hand_over(options: SessionOptions, gate: GateOptions) -> int:
+    if gate.wanted:
+        raise click.UsageError(
+            "--approve, --policy and --audit see commands, not what is typed into a terminal; leave them out, or --tty"
+        )
+    if options.confinement is not None or options.timeout is not None or options.mode != "persistent":
+        raise click.UsageError("--mode, --confinement and --timeout hold for commands; leave them out, or --tty")
+    if not (os.isatty(0) and os.isatty(1)):
+        raise click.UsageError("--tty needs a terminal as stdin and stdout; run it in one (ssh -t, docker -it)")
+    import asyncio
+
+    from .handover import hand_over, interactive_shell
+
+    with told():
+        try:
+            shell = interactive_shell(options.shell, options.workdir, options.record)
+        except ValueError as error:  # only here: later on, a ValueError is a fault in shellkit
+            raise refusal(error) from error
+        try:
+            code = asyncio.run(hand_over(shell))
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+    return FAILED if code is None else code
 
 
 class _Conversation:

@@ -22,12 +22,13 @@ from ..protocol.command import encode_command
 from ..result import ShellResult
 from ..sessions.base import OnTimeout, RunCall, Session, StreamName
 from ..sessions.drive import drive_async
+from ..sessions.forgotten import end_forgotten
 from ..sessions.spill import SpillStore
 from ..sessions.spill.page import PageRequest, read_page
 from ..sessions.streaming import stream_async
 from ..sessions.turnstile import Turnstile
 from . import options
-from .host import ProgramHost, abandon
+from .host import ProgramHost
 from .options import UNSET, Unset
 from .programs import ProcessLimits
 
@@ -59,7 +60,7 @@ class Executor(ProgramHost):
         self.grace = options.check_seconds("grace", grace)
         self._turnstile = Turnstile()
         self._session: Session | None = None
-        self._finalizer: weakref.finalize[[Session, int], Executor] | None = None
+        self._finalizer: weakref.finalize[[Callable[[], object], int], Executor] | None = None
 
     # -- for subclasses --------------------------------------------------------------------------------
 
@@ -338,7 +339,7 @@ class Executor(ProgramHost):
         self._check_open()
         if self._session is None:
             self._session = self.make_session(self._turnstile)
-            self._finalizer = weakref.finalize(self, abandon, self._session, self._pid)
+            self._finalizer = weakref.finalize(self, end_forgotten, self._session.abandon, self._pid)
         return self._session
 
     def _kept_output(self) -> SpillStore:

@@ -7,30 +7,30 @@ turn that `run` waits for: a program can be launched, typed to and stopped while
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import attrs
 
-from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable
+from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand
 from ..output.search import LinePattern
 from ..policy.confinement import Confinement
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..protocol.command import encode_command
 from ..result import ShellResult
-from ..sessions.base import Session
+from ..sessions.forgotten import end_forgotten
 from ..sessions.interactive import InteractiveSession, Pump, ScreenView, Sink
 from ..sessions.spill import SpillStore
 from . import options
-from .programs import ProcessLimits, Programs, Until
+from .entry import Until
+from .programs import ProcessLimits, Programs
 
-__all__ = ["LaunchCall", "ProgramHost", "abandon"]
+__all__ = ["LaunchCall", "ProgramHost"]
 
-#: Seconds that a garbage collection waits for what it has found to end.
-_WAIT = 0.5
+#: Bytes of one argument, its NUL included (execve(2), "Limits on size of arguments and environment").
+_LONGEST = 128 * 1024
 
 
 @attrs.frozen(kw_only=True)
@@ -73,7 +73,7 @@ class ProgramHost(ABC):
         self._pid = os.getpid()
         self._spills: SpillStore | None = None
         self._programs: Programs | None = None
-        self._abandons: weakref.finalize[[Programs, int], ProgramHost] | None = None
+        self._abandons: weakref.finalize[[Callable[[], object], int], ProgramHost] | None = None
 
     # -- for subclasses --------------------------------------------------------------------------------
 
@@ -144,7 +144,11 @@ class ProgramHost(ABC):
             ExecutorUnavailable: it launches no programs, or was called in a forked child.
             asyncio.CancelledError: the caller gave up waiting; the program runs on, and `processes` lists it.
         """
-        encode_command(command)
+        if len(encode_command(command)) >= _LONGEST:
+            raise InvalidCommand(
+                f"a command to launch must be shorter than {_LONGEST} bytes (Linux MAX_ARG_STRLEN); write it to a "
+                "file, and launch that"
+            )
         seconds, awaited = options.check_yield(yield_time), check_until(until)
         limit = self.max_output_bytes if max_output_bytes is None else max_output_bytes
         call = LaunchCall(
@@ -240,7 +244,7 @@ class ProgramHost(ABC):
         self._check_open()
         if self._programs is None:
             self._programs = Programs(self.process_limits)
-            self._abandons = weakref.finalize(self, abandon, self._programs, self._pid)
+            self._abandons = weakref.finalize(self, end_forgotten, self._programs.abandon, self._pid)
         return self._programs
 
     def _adopt(self, result: ShellResult) -> ShellResult:
@@ -266,17 +270,3 @@ def check_until(value: str | None) -> Until:
     if value is None:
         return None
     return "exit" if value == "exit" else LinePattern(value)
-
-
-def abandon(owned: Session | Programs, pid: int) -> None:
-    """What happens to what an executor of process `pid` owns when it is garbage, or its interpreter exits."""
-    if os.getpid() != pid:
-        return
-    if threading.main_thread().is_alive():
-        # A collection runs in any thread, in the middle of anything: perhaps under a lock that is needed for this. Then
-        # it ends when that is released; mostly it takes milliseconds, and is over when this returns.
-        ending = threading.Thread(target=owned.abandon, name="shellkit-abandon")
-        ending.start()
-        ending.join(_WAIT)
-    else:  # the interpreter exits, and would not wait for a thread
-        owned.abandon()

@@ -12,39 +12,25 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
-from ..errors import ProcessEnded, UnknownProcess
-from ..output.search import LinePattern
+from ..errors import ExecutorClosed, UnknownProcess
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
 from ..sessions.adopted import AdoptedJob
 from ..sessions.interactive import InteractiveSession, Pump, Sink
 from ..sessions.spill import SpillFile
-from .listening import LineWatch, Spilled, has_line
+from .entry import Conversation, Entry, Until
+from .listening import LineWatch, Spilled
 
-__all__ = ["ProcessLimits", "Programs", "Until"]
+__all__ = ["ProcessLimits", "Programs"]
 
-#: What to wait for: the end of the program, a line that matches, or (None) that it waits for input.
-Until = Literal["exit"] | LinePattern | None
-
-Conversation = InteractiveSession | AdoptedJob
-
-_CTRL_C, _CTRL_D = "\x03", "\x04"
-
-#: Seconds without output after which a program that waits for input has said what it had to say.
-_QUIET = 0.01
-#: Seconds that a program has to react to what was typed before "it waits for input" is believed without output.
-_REACTION = 0.1
-#: Seconds between two looks at whether a program waits for input: the first, the factor, the longest.
-_FIRST_LOOK, _LONGER, _LAST_LOOK = 0.005, 1.5, 0.25
 #: Seconds before the end of its time that a program's fate is announced, at most; and this part of the limit at most.
 _ANNOUNCED, _ANNOUNCED_PART = 600.0, 0.1
 #: What has gone is remembered for a while, so that the answer to a late question is a good one.
 _REMEMBERED = 64
-
 
 _SECONDS: Callable[[Any, attrs.Attribute[Any], Any], None] = attrs.validators.optional(attrs.validators.gt(0))
 
@@ -66,59 +52,6 @@ class ProcessLimits:
     idle: float | None = attrs.field(default=7200.0, validator=_SECONDS)
 
 
-class _Entry:
-    """One program of the table, or a command that outlived its time-out."""
-
-    def __init__(
-        self, process_id: int, command: str, session: Conversation, watch: LineWatch, spill: SpillFile | None
-    ) -> None:
-        self.id = process_id
-        self.command = command
-        self.session = session
-        self.watch = watch
-        self.spill = spill
-        self.used = time.monotonic()
-        self.waiting = 0
-        self.notes: list[str] = []
-        self.expired = ""
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        command = " ".join(self.command.split())
-        return f"process {self.id} ({command if len(command) <= 60 else command[:59] + '…'})"
-
-    @property
-    def ref(self) -> str | None:
-        """The reference to all its output."""
-        if isinstance(self.session, AdoptedJob):
-            return self.session.ref
-        return self.spill.ref if self.spill is not None else None
-
-    def give_back(self) -> None:
-        """Kill what is left of it and give its descriptors back; exit code and unread output stay. Idempotent."""
-        self.session.abandon()
-        if self.spill is not None:
-            self.spill.close()
-
-    def info(self) -> ProcessInfo:
-        """Describe it."""
-        session = self.session
-        running = session.running
-        return ProcessInfo(
-            process_id=self.id,
-            command=self.command,
-            pid=session.pid,
-            tty=session.tty,
-            running=running,
-            exit_code=session.exit_code,
-            runtime=session.runtime,
-            idle=0.0 if self.waiting else time.monotonic() - self.used,
-            waits_for_input=session.waits_for_input if running else False,
-            asks_secret=running and session.asks_secret,
-        )
-
-
 class Programs:
     """The table of an executor's programs.
 
@@ -130,9 +63,10 @@ class Programs:
         self.pump = Pump()
         self._limits = limits
         self._mutex = threading.Lock()
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, Entry] = {}
         self._gone: dict[int, str] = {}
         self._last_id = 0
+        self._closed = False
 
     # -- for the executor ------------------------------------------------------------------------------
 
@@ -158,10 +92,12 @@ class Programs:
         await session.start()
         # In the table before the first wait: a cancelled caller does not lose the program.
         entry, evicted = self._add(command, session, watch, spill)
-        if evicted is not None:
-            await evicted.session.terminate()
-            evicted.give_back()
         self._watch_limits(entry)
+        if evicted is not None:
+            try:
+                await evicted.session.terminate()
+            finally:
+                evicted.give_back()
         return await self._news(entry, yield_time, until)
 
     def adopt(self, result: ShellResult) -> int:
@@ -215,6 +151,7 @@ class Programs:
     def abandon(self) -> None:
         """Kill all programs at once and give everything back; idempotent."""
         with self._mutex:
+            self._closed = True
             entries = list(self._entries.values())
         for entry in entries:
             entry.give_back()
@@ -224,11 +161,18 @@ class Programs:
 
     def _add(
         self, command: str, session: Conversation, watch: LineWatch, spill: SpillFile | None
-    ) -> tuple[_Entry, _Entry | None]:
-        """Return the new entry, and the one that it has displaced."""
+    ) -> tuple[Entry, Entry | None]:
+        """Return the new entry, and the one that it has displaced.
+
+        Raises:
+            ExecutorClosed: the executor was closed meanwhile, by another thread; the program is gone.
+        """
         with self._mutex:
+            if self._closed:
+                session.abandon()
+                raise ExecutorClosed("the executor was closed while the program was launched")
             self._last_id += 1
-            entry = self._entries[self._last_id] = _Entry(self._last_id, command, session, watch, spill)
+            entry = self._entries[self._last_id] = Entry(self._last_id, command, session, watch, spill)
             evicted = None
             if len(self._entries) > self._limits.count:
                 by_use = sorted(self._entries.values(), key=lambda each: (each.waiting > 0, each.used))
@@ -240,18 +184,18 @@ class Programs:
                 entry.notes.append(f"{evicted.name} {why}; stop what is no longer needed")
         return entry, evicted
 
-    def _remove(self, entry: _Entry, why: str) -> None:
+    def _remove(self, entry: Entry, why: str) -> None:
         del self._entries[entry.id]
         self._gone[entry.id] = why
         for process_id in list(self._gone)[:-_REMEMBERED]:
             del self._gone[process_id]
 
-    def _get(self, process_id: int) -> _Entry:
+    def _get(self, process_id: int) -> Entry:
         entry = self._find(process_id)
         entry.used = time.monotonic()
         return entry
 
-    def _find(self, process_id: int) -> _Entry:
+    def _find(self, process_id: int) -> Entry:
         with self._mutex:
             entry = self._entries.get(process_id)
             if entry is not None:
@@ -263,41 +207,21 @@ class Programs:
 
     # -- talking ---------------------------------------------------------------------------------------
 
-    async def _type(self, entry: _Entry, chars: str, seconds: float) -> None:
-        session = entry.session
-        if not chars.strip(_CTRL_C) and (not session.tty or session.unsent):
-            session.interrupt()  # on pipes, and behind what a program does not read, the key alone would do nothing
-            return
-        ends_input = not session.tty and chars.endswith(_CTRL_D)
-        try:
-            if text := chars.removesuffix(_CTRL_D) if ends_input else chars:
-                async with asyncio.timeout(seconds):
-                    await session.write(text)
-        except TimeoutError:
-            entry.notes.append(
-                f"the program has not taken {session.unsent} bytes of what was typed yet; they wait for it to read "
-                "them, and Ctrl-C drops them"
-            )
-        except ProcessEnded:
-            entry.notes.append("the program had ended, so nothing was typed; launch it again to type to it")
-        if ends_input:
-            session.close_stdin()
-
-    async def _news(self, entry: _Entry, seconds: float, until: Until, *, typed: str = "") -> ProcessUpdate:
+    async def _news(self, entry: Entry, seconds: float, until: Until, *, typed: str = "") -> ProcessUpdate:
         entry.waiting += 1
         try:
             deadline = time.monotonic() + seconds
             if typed:
-                await self._type(entry, typed, seconds)
-            matched = await _come(entry, until, deadline)
+                await entry.type(typed, seconds)
+            matched = await entry.wait(until, deadline)
         finally:
             entry.waiting -= 1
             entry.used = time.monotonic()
         if until is not None and not matched:
-            entry.notes.append(_missed(entry.session, until, seconds))
+            entry.notes.append(entry.missed(until, seconds))
         return self._update(entry, matched)
 
-    def _update(self, entry: _Entry, matched: bool) -> ProcessUpdate:
+    def _update(self, entry: Entry, matched: bool) -> ProcessUpdate:
         session = entry.session
         running = session.running  # before reading, so that an update with an exit code holds the last output
         output = session.read()
@@ -327,7 +251,7 @@ class Programs:
 
     # -- limits of time --------------------------------------------------------------------------------
 
-    def _left(self, entry: _Entry) -> tuple[float, float, str]:
+    def _left(self, entry: Entry) -> tuple[float, float, str]:
         """Return how long an entry may still live, the limit that says so, and that limit in words."""
         limits = self._limits
         choices = [(math.inf, math.inf, "")]
@@ -338,15 +262,18 @@ class Programs:
             choices.append((left, idle, f"a program that no call is about may run for {idle:g} s"))
         return min(choices)
 
-    def _watch_limits(self, entry: _Entry) -> None:
+    def _watch_limits(self, entry: Entry) -> None:
         if self._limits.life is None and self._limits.idle is None:
             return
         # While somebody waits it is not idle, so there may be nothing to look forward to; look again all the same.
-        self.pump.run(partial(self._end_if_due, entry), after=min(self._left(entry)[0], self._limits.idle or math.inf))
+        # By number, so that what has ended is not kept in memory until then.
+        look = partial(self._end_if_due, entry.id)
+        self.pump.run(look, after=min(self._left(entry)[0], self._limits.idle or math.inf))
 
-    def _end_if_due(self, entry: _Entry) -> None:
+    def _end_if_due(self, process_id: int) -> None:
         """Called in the pump's thread."""
-        if self._entries.get(entry.id) is not entry or not entry.session.running:
+        entry = self._entries.get(process_id)
+        if entry is None or not entry.session.running:
             return
         left, _, why = self._left(entry)
         if left > 0:
@@ -365,41 +292,3 @@ class Programs:
             if left < min(_ANNOUNCED, limit * _ANNOUNCED_PART):
                 found.append(f"{each.name} will be ended in {max(left, 0):.0f} s: {why}")
         return found
-
-
-async def _come(entry: _Entry, until: Until, deadline: float) -> bool:
-    """Wait for the end of a program, for what is waited for, or for the deadline; return whether that has come."""
-    session = entry.session
-    if until == "exit":
-        await session.wait(max(0.0, deadline - time.monotonic()))
-        return not session.running
-    if until is not None:
-        return await _line_come(entry, until, deadline)
-    begun = time.monotonic()
-    pause = _FIRST_LOOK
-    while session.running and (left := deadline - time.monotonic()) > 0:
-        await session.wait(min(pause, left))
-        pause = min(pause * _LONGER, _LAST_LOOK)
-        reacted = session.output_at > begun or time.monotonic() - begun > _REACTION
-        if reacted and time.monotonic() - session.output_at > _QUIET and session.waits_for_input:
-            return False
-    return False
-
-
-async def _line_come(entry: _Entry, pattern: LinePattern, deadline: float) -> bool:
-    session, hits = entry.session, list[bool]()
-    entry.watch.add(pattern, lambda: hits.append(True))
-    try:
-        if has_line(pattern, session.peek()):
-            return True
-        await session.wait_until(lambda: bool(hits) or not session.running, max(0.0, deadline - time.monotonic()))
-        return bool(hits)
-    finally:
-        entry.watch.remove(pattern)
-
-
-def _missed(session: Conversation, until: Until, seconds: float) -> str:
-    if not session.running:
-        return "it ended before the pattern came"
-    what = "it has not ended" if until == "exit" else "no line has matched the pattern"
-    return f"{what} within {seconds:g} s; it runs on"

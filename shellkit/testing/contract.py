@@ -218,6 +218,28 @@ class ExecutorContract:
             job.stop()  # type: ignore[unused-coroutine]  # under `sync()` jobs are `BlockingJob`s
             assert not job.running
 
+    # -- programs --------------------------------------------------------------------------------------
+
+    def test_a_program(self) -> None:
+        """A program runs on after its call, is typed to and ends with its exit code; closing ends the rest (L1, L4)."""
+        with self.opened() as shell:
+            started = shell.launch("read line; echo got $line; exit 3", yield_time=0.0)
+            assert (started.process_id, started.exit_code) == (1, None)
+            ended = shell.write(1, "this\n", until="exit", yield_time=_SLACK)
+            assert (ended.output, ended.exit_code, ended.process_id) == ("got this\n", 3, None)
+            assert shell.launch("sleep 60", yield_time=0.0).running
+            assert not shell.stop(2).running
+            assert shell.launch("sleep 60", yield_time=0.0).running
+
+    def test_a_program_in_a_terminal(self) -> None:
+        """A program gets a terminal of the size that was asked for, and what it asks for is waited for (L2)."""
+        with self.opened() as shell:
+            command = "stty size; printf 'name? '; read name; echo hello $name; exec sleep 60"
+            asked = shell.launch(command, tty=True, rows=30, columns=90, until="^name", yield_time=_SLACK)
+            assert asked.matched
+            assert asked.output.startswith("30 90\r\n")
+            assert shell.write(1, "you\n", until="^hello you$", yield_time=_SLACK).matched
+
     # -- one owner, many callers -----------------------------------------------------------------------
 
     def test_order(self) -> None:

@@ -97,7 +97,8 @@ class Approval:
         if (leave := self._recall(request, judgement)) is not None:
             return leave
         # A person is asked one question at a time, and what they answer may settle the next one.
-        await self._turnstile.enter()
+        if not self._turnstile.try_enter():
+            await self._turnstile.enter()
         try:
             if (leave := self._recall(request, judgement)) is not None:
                 return leave

@@ -37,6 +37,8 @@ __all__ = [
 _LAUNCH_YIELD = (0.25, 30.0)
 _POLL_YIELD = (5.0, 300.0)
 _DEFAULT_LAUNCH_YIELD = 10.0
+#: Who says what to wait for wants it waited for.
+_DEFAULT_UNTIL_YIELD = 30.0
 _DEFAULT_TOKENS = 10_000
 
 
@@ -116,7 +118,7 @@ def _exec_command() -> type[BaseModel]:
             default=None, description="Directory to start in; null for where the shell of run_shell stands."
         )
         yield_time_ms: Annotated[float | None, BeforeValidator(not_bool)] = _yield_field(
-            "250 to 30000; null for 10000."
+            "250 to 30000; null for 10000, or 30000 with until."
         )
         max_output_tokens: Annotated[int | None, BeforeValidator(not_bool)] = _tokens_field()
         until: str | None = _until_field()
@@ -137,7 +139,7 @@ def _write_stdin() -> type[BaseModel]:
             "types nothing and only waits for news.",
         )
         yield_time_ms: Annotated[float | None, BeforeValidator(not_bool)] = _yield_field(
-            "250 to 30000 with chars, null for 250; 5000 to 300000 without, null for 5000."
+            "250 to 30000 with chars, null for 250; 5000 to 300000 without, null for 5000; null with until for 30000."
         )
         max_output_tokens: Annotated[int | None, BeforeValidator(not_bool)] = _tokens_field()
         until: str | None = _until_field()
@@ -283,6 +285,8 @@ def parse_page(arguments: object, granted: str) -> Page:
 
 
 def _waiting(given: Any, default: float, bounds: tuple[float, float]) -> dict[str, Any]:
+    if given.until:
+        default = _DEFAULT_UNTIL_YIELD
     wanted = default if given.yield_time_ms is None else given.yield_time_ms / 1000
     if math.isnan(wanted):
         raise InvalidArguments("Not run: yield_time_ms must be a number of milliseconds, or null.")

@@ -174,7 +174,7 @@ class Tool(ABC, Generic[Asked, Result]):
     ) -> ToolOutput:
         """Let calls through the gate in their order, and turn whatever it raises into text (contract H4)."""
         with tool_span(self.name, call_id) as span:
-            if self._line is not None:
+            if self._line is not None and not self._line.try_enter():
                 await self._line.enter()
             try:
                 output = await self._pass(arguments, call_id, on_output, answer)

@@ -12,6 +12,7 @@ import pytest
 
 from shellkit import (
     CommandDenied,
+    Executor,
     ExecutorClosed,
     InvalidCommand,
     InvalidWorkdir,
@@ -28,7 +29,7 @@ LONG = 60.0
 def test_a_program_is_talked_to(talk: Any) -> None:
     """Issue 5, 2: a REPL gives control back when it waits for input, takes what is typed, and ends with its code."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         started = await shell.launch(PYTHON, tty=True, yield_time=LONG)
         assert (started.process_id, started.exit_code, started.waits_for_input) == (1, None, True)
         answer = await shell.write(1, "print(6*7)\n", yield_time=LONG)
@@ -45,7 +46,7 @@ def test_a_program_is_talked_to(talk: Any) -> None:
 def test_a_short_command_ends_the_call(talk: Any, tty: bool) -> None:
     """codex#6715: a call returns with the end of the program, not at its yield time, and holds all its output."""
 
-    async def conversation(shell: LocalExecutor) -> Any:
+    async def conversation(shell: Executor) -> Any:
         return await shell.launch("echo out; echo err >&2; exit 7", tty=tty, yield_time=LONG)
 
     update = talk(conversation)
@@ -56,7 +57,7 @@ def test_a_short_command_ends_the_call(talk: Any, tty: bool) -> None:
 def test_yielding_stops_nothing(talk: Any) -> None:
     """Issue 5, 2: yield is not a time-out; what comes later is in the next update, and nothing is told twice."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         update = await shell.launch("echo one; read line; echo two; exit 5", yield_time=0.01)
         output = update.output
         while "one" not in output:
@@ -71,7 +72,7 @@ def test_yielding_stops_nothing(talk: Any) -> None:
 def test_waiting_for_a_line(talk: Any) -> None:
     """Issue 5, 2: one call waits for a line, whatever colour it has; what was printed before the call counts."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         command = "printf 'starting\\n\\033[32mready\\033[0m on port 80\\n'; exec cat"
         update = await shell.launch(command, until=r"^ready on port \d+$", yield_time=LONG)
         assert (update.matched, update.process_id) == (True, 1)
@@ -95,7 +96,7 @@ def test_waiting_for_a_line(talk: Any) -> None:
 def test_waiting_in_vain(talk: Any, command: str, until: str, note: str) -> None:
     """Issue 5, 2: what did not come is said, and that the program runs on (codex#6965)."""
 
-    async def conversation(shell: LocalExecutor) -> Any:
+    async def conversation(shell: Executor) -> Any:
         return await shell.launch(command, until=until, yield_time=0.01 if "sleep" in command else LONG)
 
     update = talk(conversation)
@@ -106,7 +107,7 @@ def test_waiting_in_vain(talk: Any, command: str, until: str, note: str) -> None
 def test_a_line_among_much_output(talk: Any) -> None:
     """Issue 5, 2: the line that is waited for is found even if it is left out of the bounded output."""
 
-    async def conversation(shell: LocalExecutor) -> Any:
+    async def conversation(shell: Executor) -> Any:
         command = "read go; seq 50000; echo ready; seq 50000; exec cat"
         await shell.launch(command, yield_time=LONG)
         return await shell.write(1, "\n", until="^ready$", yield_time=LONG)
@@ -117,7 +118,7 @@ def test_a_line_among_much_output(talk: Any) -> None:
 def test_a_pattern_that_would_explode(talk: Any) -> None:
     """E5: a model's pattern is matched in linear time, so it stops neither the program nor the host."""
 
-    async def conversation(shell: LocalExecutor) -> Any:
+    async def conversation(shell: Executor) -> Any:
         return await shell.launch("printf '%04000d' 0; exec cat", until="(0+)+$x|(0|0)*1", yield_time=0.3)
 
     update = talk(conversation)
@@ -127,7 +128,7 @@ def test_a_pattern_that_would_explode(talk: Any) -> None:
 def test_waiting_together(talk: Any) -> None:
     """Issue 5, 2: several calls may wait for one program, each for its own line."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.launch("cat", yield_time=LONG)
         waits = [asyncio.create_task(shell.write(1, until=name, yield_time=LONG)) for name in ("^one$", "^two$")]
         await asyncio.sleep(0)
@@ -143,7 +144,7 @@ def test_waiting_together(talk: Any) -> None:
 def test_output_is_bounded(talk: Any) -> None:
     """E1, E2: between two updates head and tail are kept, and the bytes left out are counted."""
 
-    async def conversation(shell: LocalExecutor) -> Any:
+    async def conversation(shell: Executor) -> Any:
         return await shell.launch("seq 100000", max_output_bytes=100, yield_time=LONG)
 
     update = talk(conversation)
@@ -152,11 +153,20 @@ def test_output_is_bounded(talk: Any) -> None:
     assert update.omitted == 588895 - 100
 
 
+def test_the_longest_command(talk: Any) -> None:
+    """Issue 5, 2: a command may have 128 KiB, less its NUL."""
+
+    async def conversation(shell: Executor) -> Any:
+        return await shell.launch("echo ran; #" + "x" * (131071 - 11), yield_time=LONG)
+
+    assert talk(conversation).output == "ran\n"
+
+
 def test_where_it_starts_and_with_what(talk: Any, tmp_path: Path) -> None:
     """Issue 5, 2: a program starts where the session stands, with the executor's environment and its own over it."""
     (tmp_path / "sub").mkdir()
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.run("cd sub")
         assert (await shell.launch("pwd", yield_time=LONG)).output == f"{tmp_path}/sub\n"
         assert (await shell.launch("pwd", workdir=tmp_path, yield_time=LONG)).output == f"{tmp_path}\n"
@@ -171,7 +181,7 @@ def test_where_it_starts_and_with_what(talk: Any, tmp_path: Path) -> None:
 def test_size_and_screen(talk: Any) -> None:
     """Issue 5, 1: a terminal has the size that was asked for, can be resized, and its screen can be looked at."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.launch("stty size; exec sh", tty=True, rows=30, until="^30 120", yield_time=LONG)
         seen = await shell.screen(1)
         assert (seen.lines[0], seen.rows, seen.columns) == ("30 120", 30, 120)
@@ -184,7 +194,7 @@ def test_size_and_screen(talk: Any) -> None:
 def test_control_keys_on_pipes(talk: Any) -> None:
     """codex, checklist: Ctrl-C reaches a program on pipes, traps included, and Ctrl-D ends its input."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.launch("trap 'echo trapped; exit 42' INT; echo set; while :; do read line; done", until="set")
         update = await shell.write(1, "\x03", until="exit", yield_time=LONG)
         assert (update.output, update.exit_code) == ("trapped\n", 42)
@@ -198,7 +208,7 @@ def test_control_keys_on_pipes(talk: Any) -> None:
 def test_the_input_of_a_program_that_closed_it(talk: Any) -> None:
     """Issue 5, bad input: typing where nobody reads any more is an error that says what to do."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.launch("exec sleep 100", yield_time=0.0)
         await shell.write(1, "\x04")
         with pytest.raises(StdinClosed, match="start it again"):
@@ -210,7 +220,7 @@ def test_the_input_of_a_program_that_closed_it(talk: Any) -> None:
 def test_what_is_not_taken_is_told(talk: Any) -> None:
     """Issue 5, 1: typing more than a program reads does not block, is told, and Ctrl-C drops it."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.launch("exec sleep 100", yield_time=0.0)
         update = await shell.write(1, "x" * 1_000_000, yield_time=0.05)
         assert any("has not taken" in note for note in update.notes)
@@ -223,7 +233,7 @@ def test_what_is_not_taken_is_told(talk: Any) -> None:
 def test_a_program_that_has_ended_takes_nothing(talk: Any) -> None:
     """codex#18494: typing to a program that has ended is no error; its exit code is told again."""
 
-    async def conversation(shell: LocalExecutor) -> Any:
+    async def conversation(shell: Executor) -> Any:
         await shell.launch("exit 4", yield_time=LONG)
         return await shell.write(1, "more\n")
 
@@ -235,7 +245,7 @@ def test_a_program_that_has_ended_takes_nothing(talk: Any) -> None:
 def test_an_unknown_program(talk: Any) -> None:
     """Issue 5, bad input: an unknown number is an error that says which programs there are."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         with pytest.raises(UnknownProcess, match="process 1 was never launched; there are: none"):
             await shell.write(1)
         await shell.launch("cat", yield_time=LONG)
@@ -252,7 +262,7 @@ def test_an_unknown_program(talk: Any) -> None:
 def test_what_is_listed(talk: Any) -> None:
     """Issue 5, 2: programs are listed with what they are at, ended ones included."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         assert shell.processes() == ()
         await shell.launch("cat", tty=True, yield_time=LONG)
         await shell.launch("exit 1", yield_time=LONG)
@@ -274,7 +284,7 @@ def test_stopping(talk: Any, sleeps: Any, containment: str) -> None:
     """F2: stopping ends everything that the program started, also what ignores signals or has left its session."""
     lengths = [sleeps() for _ in range(3)]
 
-    async def conversation(shell: LocalExecutor) -> Any:
+    async def conversation(shell: Executor) -> Any:
         command = (
             f"setsid sleep {lengths[0]} & (trap '' INT TERM HUP; sleep {lengths[1]}; sleep {lengths[1]}) & "
             f"echo started; sleep {lengths[2]}"
@@ -293,7 +303,7 @@ def test_what_it_leaves_running(talk: Any, sleeps: Any, eventually: Any) -> None
     """I3: what a program leaves running lives on until it is stopped, and the model is told."""
     length = sleeps()
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         update = await shell.launch(f"sleep {length} >/dev/null 2>&1 & echo started", yield_time=LONG)
         assert (update.output, update.exit_code) == ("started\n", 0)
         assert "what it started still runs; stopping process 1 ends it" in update.notes
@@ -308,7 +318,7 @@ def test_closing(talk: Any, sleeps: Any) -> None:
     """G3: closing the executor ends all programs, and later calls say that it is closed."""
     length = sleeps()
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         for _ in range(3):
             await shell.launch(f"sleep {length} & sleep {length}", yield_time=0.0)
         await shell.close()
@@ -325,7 +335,7 @@ def test_closing(talk: Any, sleeps: Any) -> None:
 def test_closing_while_somebody_waits(talk: Any) -> None:
     """G3: closing ends the wait of another call, which tells how its program ended."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.launch("cat", yield_time=LONG)
         waiting = asyncio.create_task(shell.write(1, until="exit", yield_time=LONG))
         await asyncio.sleep(0)
@@ -350,7 +360,7 @@ def test_an_executor_that_is_forgotten(tmp_path: Path, sleeps: Any) -> None:
 def test_cancelling_a_wait(talk: Any) -> None:
     """codex, lifecycle: a caller that is cancelled while it waits loses neither the program nor its output."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         launching = asyncio.create_task(shell.launch("echo out; exec sleep 100", until="never", yield_time=LONG))
         while not shell.processes():
             await asyncio.sleep(0)
@@ -365,7 +375,7 @@ def test_cancelling_a_wait(talk: Any) -> None:
 def test_beside_a_running_command(talk: Any) -> None:
     """Issue 5, 2: launching, typing and stopping wait for no command that runs in the session."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         command = asyncio.create_task(shell.run("read line < fifo; echo $line"))
         await shell.launch("cat", yield_time=LONG)
         assert (await shell.write(1, "beside\n", yield_time=LONG)).output == "beside\n"
@@ -374,7 +384,7 @@ def test_beside_a_running_command(talk: Any) -> None:
         await shell.launch("echo over > fifo", yield_time=LONG)
         assert (await command).stdout == "over\n"
 
-    async def with_fifo(shell: LocalExecutor) -> None:
+    async def with_fifo(shell: Executor) -> None:
         await shell.run("mkfifo fifo")
         await conversation(shell)
 
@@ -413,7 +423,7 @@ def test_without_an_event_loop(open_shell: Any) -> None:
 def test_spilled_output(talk: Any, tmp_path: Path) -> None:
     """E5: with `spill_dir` all that a program prints can be read later, whatever its updates have left out."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         update = await shell.launch("seq 20000; exec cat", until="^20000$", yield_time=LONG)
         assert update.omitted > 0
         page = await shell.read_output(update.output_ref, lines=(9999, 10001))
@@ -431,6 +441,7 @@ def test_spilled_output(talk: Any, tmp_path: Path) -> None:
     [
         ({"command": 5}, TypeError, "command"),
         ({"command": "a\0b"}, InvalidCommand, "NUL"),
+        ({"command": "#" * 131072}, InvalidCommand, "write it to a file"),
         ({"rows": 0}, ValueError, "rows"),
         ({"columns": -1}, ValueError, "columns"),
         ({"rows": "24"}, TypeError, "rows"),
@@ -449,7 +460,7 @@ def test_spilled_output(talk: Any, tmp_path: Path) -> None:
 def test_a_wrong_launch(tmp_path: Path, talk: Any, options: dict[str, Any], error: type[Exception], says: str) -> None:
     """Issue 5, bad input: a wrong argument is a typed error that names it, and nothing was launched."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         with pytest.raises(error, match=says):
             await shell.launch(**{"command": "touch ran", **options})
         assert shell.processes() == ()
@@ -461,7 +472,7 @@ def test_a_wrong_launch(tmp_path: Path, talk: Any, options: dict[str, Any], erro
 def test_a_wrong_write(talk: Any) -> None:
     """Issue 5, bad input: what cannot be typed is a typed error."""
 
-    async def conversation(shell: LocalExecutor) -> None:
+    async def conversation(shell: Executor) -> None:
         await shell.launch("cat", yield_time=LONG)
         with pytest.raises(TypeError, match="chars"):
             await shell.write(1, b"bytes")  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -15,6 +16,7 @@ from shellkit import (
     CommandFailed,
     Executor,
     ExecutorClosed,
+    InteractiveSession,
     JobOutput,
     LocalExecutor,
     OutputPage,
@@ -106,6 +108,17 @@ async def jobs(result: ShellResult) -> None:
         assert_type(await job.read(), JobOutput)
         assert_type(await job.wait(), JobOutput)
         await job.stop()
+
+
+async def interactive() -> None:
+    async with InteractiveSession(["python3", "-q"], rows=24, columns=120) as python:
+        assert_type(python, InteractiveSession)
+        await python.write("6 * 7\n")
+        assert_type((await python.expect([">>> ", re.compile("Error")], timeout=10)).before, str)
+        assert_type(python.read().text, str)
+        assert_type((await python.screen()).lines, tuple[str, ...])
+        assert_type(python.waits_for_input, bool | None)
+        assert_type(await python.wait(timeout=1), int | None)
 
 
 async def errors(executor: Executor) -> ShellResult | None:

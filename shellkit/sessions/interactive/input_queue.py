@@ -56,7 +56,7 @@ class InputQueue:
         if writer < 0:
             return
         try:
-            while self._bytes:  # emptied, too, if a garbage collection ends this very program meanwhile
+            while self._bytes:
                 del self._bytes[: os.write(writer, self._bytes[:CHUNK_BYTES])]
         except BlockingIOError:
             self._watch(True)

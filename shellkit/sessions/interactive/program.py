@@ -85,7 +85,7 @@ class Program:
         pump: Pump,
         sinks: Iterable[Sink],
     ) -> None:
-        # Reentrant, because a garbage collection inside may run another session's finalizer.
+        # Reentrant, because its methods call each other.
         self._lock = threading.RLock()
         self._channel = channel
         self._pump = pump
@@ -343,11 +343,11 @@ class Program:
         self._alert()
 
     def _drain(self, buffer: memoryview) -> None:
-        """Read what is there, within bounds."""
+        """Read what is there, within bounds; nothing once the channel has been given back."""
+        if self._released:
+            return
         reader = self._channel.reader
         for _ in range(_READS):
-            if self._released:  # by a garbage collection since the last read
-                return
             try:
                 count = os.readv(reader, [buffer])
             except BlockingIOError:

@@ -47,8 +47,7 @@ class Pump:
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poller.register(self._wake, select.EPOLLIN)
         self._buffer = memoryview(bytearray(CHUNK_BYTES))
-        # Reentrant, because a garbage collection inside may run a finalizer that calls `forget` and `stop`.
-        self._mutex = threading.RLock()
+        self._mutex = threading.Lock()
         self._watchers: dict[int, Watcher] = {}
         self._events: dict[int, int] = {}
         self._resting: set[int] = set()
@@ -87,10 +86,12 @@ class Pump:
                 self._poller.unregister(fd)
 
     def run(self, errand: Callable[[], None], *, after: float = 0.0) -> None:
-        """Call `errand` in the thread, `after` seconds from now."""
+        """Call `errand` in the thread, `after` seconds from now; never, if the pump is stopped before that."""
         with self._mutex:
+            if self._stopping:
+                return
             heapq.heappush(self._errands, (time.monotonic() + after, next(self._order), errand))
-        os.eventfd_write(self._wake, 1)
+            os.eventfd_write(self._wake, 1)
         self._start()
 
     def stop(self) -> None:

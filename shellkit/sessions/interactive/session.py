@@ -12,10 +12,12 @@ import signal
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 
 from ...errors import ExecutorUnavailable, ProcessEnded, SpawnError
 from ...output.buffer import HeadTailBuffer
+from ..forgotten import end_forgotten
 from .alarm import Alarm
 from .argv import inherited_environment, resolve_argv
 from .channel import Channel, PipeChannel, TerminalChannel
@@ -102,7 +104,7 @@ class InteractiveSession:
             self._sinks.append(Recorder(record, rows=rows, columns=columns, title=" ".join(argv)))
         self._host = os.getpid()
         self._started: Program | None = None
-        self._finalizer: weakref.finalize[[Program, Pump | None, int], InteractiveSession] | None = None
+        self._finalizer: weakref.finalize[[Callable[[], object], int], InteractiveSession] | None = None
 
     # -- what it is at -----------------------------------------------------------------------------------
 
@@ -223,7 +225,7 @@ class InteractiveSession:
         First an interrupt, then SIGTERM, then SIGHUP (what an interactive shell obeys), then SIGKILL.
         """
         program = self._started
-        if program is None:
+        if program is None or os.getpid() != self._host:
             return
         begun = time.monotonic()
         rungs = list(_RUNGS)
@@ -240,8 +242,8 @@ class InteractiveSession:
 
     def abandon(self) -> None:
         """Kill everything that the program started and give everything back at once. Idempotent."""
-        if self._finalizer is not None:
-            self._finalizer()
+        if self._finalizer is not None and os.getpid() == self._host and self._finalizer.detach() is not None:
+            self._give_back()
 
     async def __aenter__(self) -> InteractiveSession:
         await self.start()
@@ -384,7 +386,8 @@ class InteractiveSession:
             if own is not None:
                 own.stop()
             raise
-        self._finalizer = weakref.finalize(self, _abandon, self._started, own, self._host)
+        self._give_back = partial(_give_back, self._started, own)
+        self._finalizer = weakref.finalize(self, end_forgotten, self._give_back, self._host)
 
     @property
     def _program(self) -> Program:
@@ -398,12 +401,10 @@ class InteractiveSession:
         return self._started
 
 
-def _abandon(program: Program, own_pump: Pump | None, pid: int) -> None:
-    """What happens to the program at the end, also if its session is garbage or the interpreter exits."""
-    if os.getpid() == pid:
-        program.release()
-        if own_pump is not None:
-            own_pump.stop()
+def _give_back(program: Program, own_pump: Pump | None) -> None:
+    program.release()
+    if own_pump is not None:
+        own_pump.stop()
 
 
 def _check_size(rows: int, columns: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import sys
@@ -512,6 +513,8 @@ def test_a_forked_child_gets_a_clear_error(tty: bool) -> None:
                     cat.interrupt()
                 except ExecutorUnavailable:
                     cat.abandon()
+                    with contextlib.suppress(StopIteration):
+                        cat.terminate().send(None)  # the loop is the parent's
                     os._exit(0)
                 finally:
                     os._exit(1)
