@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shellkit import ShellkitError
+from shellkit.agent.http import IncomingRequest
 from shellkit.agent.presence import Presence, RunningAgent, running_agents
 from shellkit.agent.private import private_directory, runtime_directory
 from shellkit.agent.server import PrivateServer
@@ -139,8 +140,8 @@ def test_without_a_runtime_directory(monkeypatch: pytest.MonkeyPatch, runtime: P
 
 def test_no_room_for_a_socket() -> None:
     """Bad input: where no directory can be made, the message says so and names the remedy."""
-    server = PrivateServer(None, "x-")  # type: ignore[arg-type]  (nothing asks)
-    with pytest.raises(ShellkitError, match="set TMPDIR to one that can be written"):
+    server = PrivateServer(IncomingRequest.end, "x-")
+    with pytest.raises(ShellkitError, match="set TMPDIR to another one"):
         asyncio.run(server.open("/proc"))
     with pytest.raises(RuntimeError, match="before `open`"):
         assert server.path
