@@ -141,7 +141,7 @@ def test_without_a_runtime_directory(monkeypatch: pytest.MonkeyPatch, runtime: P
 def test_no_room_for_a_socket() -> None:
     """Bad input: where no directory can be made, the message says so and names the remedy."""
     server = PrivateServer(IncomingRequest.end, "x-")
-    with pytest.raises(ShellkitError, match="set TMPDIR to another one"):
+    with pytest.raises(ShellkitError, match="set TMPDIR to one that can be written"):
         asyncio.run(server.open("/proc"))
     with pytest.raises(RuntimeError, match="before `open`"):
         assert server.path
