@@ -305,3 +305,16 @@ def test_a_person_types_the_password(at_terminal: AtTerminal, openai_server: Sta
     assert b"sesame" not in seen.getvalue()
     assert "sesame" not in str(server.model.requests)
     assert [path.name for path in tmp_path.iterdir() if path.is_file() and b"sesame" in path.read_bytes()] == []
+
+
+def test_a_command_that_runs_on(at_terminal: AtTerminal, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 5.4: what takes too long is not ended; the person sees that it runs on, and what comes of it."""
+    wait = {"session_id": 1, "until": "exit", "yield_time_ms": 60_000}
+    steps: list[Step] = [
+        [function_call("run_shell", {"command": "echo a; until [ -e go ]; do sleep 0.01; done; echo b", "timeout": 1})],
+        [run("touch go"), function_call("write_stdin", wait)],
+        [message("Done.")],
+    ]
+    shown = rest(at_terminal(openai_server(steps), "--approve", "never", "x"))
+    assert "a\n[time-out, process 1 runs on, " in shown
+    assert re.search(r"write_stdin process 1: echo a; .*\nb\n\[exit code 0, ", shown)
