@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: In the order of contract K. The soak takes ten minutes and has to be asked for.
+#: In the order of contract K, then what it does not name. The soak takes ten minutes and has to be asked for.
 NAMES = (
     "latency",
     "stateless",
@@ -22,6 +22,7 @@ NAMES = (
     "spill",
     "programs",
     "program_cycles",
+    "agent",
 )
 
 

@@ -22,8 +22,10 @@ from typing import Any
 
 import pytest
 
-from shellkit import BlockingExecutor, LocalExecutor
-from shellkit.process.cgroup import own_cgroup
+pytest.register_assert_rewrite("shellkit.testing.contract")  # before any test module imports shellkit.testing
+
+from shellkit import BlockingExecutor, LocalExecutor  # noqa: E402  (after the line above)
+from shellkit.process.cgroup import own_cgroup  # noqa: E402  (as above)
 
 # -- programs that may be absent --------------------------------------------------------------------------
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-pytest.register_assert_rewrite("shellkit.testing.contract")
-
-from shellkit import Executor, LocalExecutor, SpawnError  # noqa: E402  (after the line above, which it is for)
-from shellkit.testing import (  # noqa: E402  (as above)
+from shellkit import Executor, LocalExecutor, SpawnError
+from shellkit.testing import (
     Await,
     ExecutorContract,
     Exit,

@@ -1,8 +1,8 @@
 """Calls of OpenAI's models, answered: `shell_call`, `local_shell_call` and function calls in, what to send back out.
 
-Agents' loops call `answer`, which puts every command through the tool's gate, one after another, in its one session;
+Agents' loops call `answer`, which puts every command through the tools' gate, one after another, in its one session;
 the converters beside it are pure, for loops that run the commands themselves. Items are the openai package's objects
-or plain dicts; nothing here imports that package, and nothing here runs a command but through the tool.
+or plain dicts; nothing here imports that package, and nothing here runs a command but through a tool.
 """
 
 from __future__ import annotations
@@ -17,13 +17,26 @@ from typing import Any, Literal, TypeAlias
 
 from ..output.ansi import clean
 from ..policy.grammar import KEYWORDS
-from ..tool import ShellTool, ToolOutput
+from ..tool import ShellTool, Tool, ToolOutput
 from ..tool.base import OnOutput
 
-__all__ = ["MalformedCall", "PassGate", "answer", "call_output", "commands", "needs_answer", "refusal"]
+__all__ = [
+    "MalformedCall",
+    "PassGate",
+    "Tools",
+    "answer",
+    "call_output",
+    "called_tool",
+    "commands",
+    "needs_answer",
+    "refusal",
+]
 
-#: Puts one command through the gate: the tool's arguments and the call's id in, the output out.
-PassGate: TypeAlias = Callable[[Mapping[str, Any] | str, str], Awaitable[ToolOutput]]
+#: What a model is given: one tool, or several (`Executor.as_tools`).
+Tools: TypeAlias = Tool[Any, Any] | Sequence[Tool[Any, Any]]
+
+#: Puts one command through the gate: the tool, its arguments and the call's id in, the output out.
+PassGate: TypeAlias = Callable[[Tool[Any, Any], Mapping[str, Any] | str, str], Awaitable[ToolOutput]]
 
 #: What a shell says of a command that it found and could not run (POSIX 2.8.2); the API has no word for "refused".
 _NOT_RUN = 126
@@ -37,7 +50,7 @@ class MalformedCall(Exception):
 
 
 async def answer(
-    tool: ShellTool, item: object, *, pass_gate: PassGate | None = None, on_output: OnOutput | None = None
+    tools: Tools, item: object, *, pass_gate: PassGate | None = None, on_output: OnOutput | None = None
 ) -> Any:
     """Run what a call asks for, if it may run, and return what to send back.
 
@@ -45,10 +58,10 @@ async def answer(
     refused does not keep the next from running. Refusals and malformed calls come back as outputs.
 
     Args:
-        tool: what runs the commands.
+        tools: what the model has been given.
         item: a `shell_call`, `local_shell_call` or `function_call` item, or a tool call of Chat Completions.
-        pass_gate: puts one command through the gate instead of `tool.call`, for a loop that shows approvals.
-        on_output: as in `ShellTool.call`; not used with `pass_gate`.
+        pass_gate: puts one command through the gate instead of `Tool.call`, for a loop that shows approvals.
+        on_output: as in `Tool.call`; not used with `pass_gate`.
 
     Returns:
         An input item of the Responses API, or a `tool` message of Chat Completions: a dict, typed so that either
@@ -60,12 +73,12 @@ async def answer(
     """
     call_id = _call_id(item)
     try:
-        wanted = commands(tool, item)
+        wanted, tool = commands(item), called_tool(tools, item)
     except MalformedCall as malformed:
         return refusal(item, str(malformed))
     if pass_gate is None:
-        pass_gate = partial(_pass, tool, on_output)
-    return call_output(item, [await pass_gate(arguments, call_id) for arguments in wanted])
+        pass_gate = partial(_pass, on_output)
+    return call_output(item, [await pass_gate(tool, arguments, call_id) for arguments in wanted])
 
 
 def needs_answer(item: object) -> bool:
@@ -74,7 +87,29 @@ def needs_answer(item: object) -> bool:
     return given.get("type") in _CALLS and _part(given, "environment").get("type") != "container_reference"
 
 
-def commands(tool: ShellTool, item: object) -> list[Mapping[str, Any] | str]:
+def called_tool(tools: Tools, item: object) -> Tool[Any, Any]:
+    """Return the tool that a call is for: a function's by its name, for the API's own calls the `ShellTool`.
+
+    Raises:
+        MalformedCall: there is none.
+    """
+    given = _mapping(item)
+    known = [tools] if isinstance(tools, Tool) else tools
+    if given["type"] not in ("function_call", "function"):
+        found = next((tool for tool in known if isinstance(tool, ShellTool)), None)
+        if found is None:
+            raise MalformedCall("Not run: there is no shell here; call one of the functions.")
+        return found
+    name = _function(given).get("name")
+    for tool in known:
+        if tool.name == name:
+            return tool
+    others = "the only one is" if len(known) == 1 else "there are"
+    names = ", ".join(repr(tool.name) for tool in known)
+    raise MalformedCall(f"Not run: there is no tool {reprlib.repr(name)}; {others} {names}.")
+
+
+def commands(item: object) -> list[Mapping[str, Any] | str]:
     """Return the arguments for each call of the tool that an item asks for.
 
     Raises:
@@ -84,11 +119,7 @@ def commands(tool: ShellTool, item: object) -> list[Mapping[str, Any] | str]:
     if given.get("status", "completed") != "completed":
         raise MalformedCall("Not run: the call did not arrive whole; send it again.")
     if given["type"] in ("function_call", "function"):
-        function = given if given["type"] == "function_call" else _part(given, "function")
-        if function.get("name") != tool.name:
-            name = reprlib.repr(function.get("name"))
-            raise MalformedCall(f"Not run: there is no tool {name}; the only one is {tool.name!r}.")
-        return [function.get("arguments") or "{}"]
+        return [_function(given).get("arguments") or "{}"]
     action = _part(given, "action")
     if given["type"] == "shell_call":
         return [_arguments(action, command) for command in _words(action, "commands")]
@@ -145,7 +176,7 @@ def refusal(item: object, text: str) -> dict[str, Any]:
 
 
 async def _pass(
-    tool: ShellTool, on_output: OnOutput | None, arguments: Mapping[str, Any] | str, call_id: str
+    on_output: OnOutput | None, tool: Tool[Any, Any], arguments: Mapping[str, Any] | str, call_id: str
 ) -> ToolOutput:
     return await tool.call(arguments, call_id=call_id, on_output=on_output)
 
@@ -164,6 +195,10 @@ def _mapping(item: object) -> Mapping[str, Any]:
 def _part(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = given.get(name)
     return part if isinstance(part, Mapping) else {}
+
+
+def _function(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return given if given["type"] == "function_call" else _part(given, "function")  # in Chat Completions it is wrapped
 
 
 def _call_id(item: object) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args, overload
 
 import attrs
 
-from ..tool import ShellTool
+from ..tool import Tool
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionFunctionToolParam
@@ -131,18 +131,18 @@ def hosted_shell_tool(container: Container | str | None = None) -> FunctionShell
 
 
 @overload
-def function_tool(tool: ShellTool, api: Literal["responses"] = ...) -> FunctionToolParam: ...
+def function_tool(tool: Tool[Any, Any], api: Literal["responses"] = ...) -> FunctionToolParam: ...
 
 
 @overload
-def function_tool(tool: ShellTool, api: Literal["chat"]) -> ChatCompletionFunctionToolParam: ...
+def function_tool(tool: Tool[Any, Any], api: Literal["chat"]) -> ChatCompletionFunctionToolParam: ...
 
 
-def function_tool(tool: ShellTool, api: Literal["responses", "chat"] = "responses") -> Any:
+def function_tool(tool: Tool[Any, Any], api: Literal["responses", "chat"] = "responses") -> Any:
     """Return the tool as a strict function, which any model that calls functions can use.
 
     Args:
-        tool: what will run the commands.
+        tool: what the calls will go to; one of `Executor.as_tools`, for instance.
         api: the Responses API or Chat Completions, which nests the same one level deeper.
     """
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters, "strict": True}

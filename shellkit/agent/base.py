@@ -87,8 +87,8 @@ class Model(ABC):
 
     @property
     def base_url(self) -> str:
-        """Where requests go."""
-        return str(self._client.client.base_url)
+        """Where requests go, for messages: without a password."""
+        return str(self._client.client.base_url.copy_with(userinfo=b""))
 
     def record_to(self, record: Callable[[Sequence[Item]], object]) -> None:
         """Have every addition to the history given to `record` before anything else happens."""

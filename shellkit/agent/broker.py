@@ -17,10 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -28,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import ShellkitError
 from ..policy.approvals import ApprovalRequest, Decision, displayed
 from ..tool import Approver
-from .http import Disconnected, IncomingRequest
+from .http import IncomingRequest
+from .server import PrivateServer
 from .terms import AgentRefused, Invitation, Terms
 
 if TYPE_CHECKING:
@@ -86,9 +83,7 @@ class Broker:
         self._root = _Agent(secrets.token_hex(16), 0, 0, "", terms)
         self._running: dict[str, _Agent] = {}
         self._started = 0
-        self._connections: set[asyncio.Task[None]] = set()
-        self._directory: str | None = None
-        self._server: asyncio.Server | None = None
+        self._server = PrivateServer(self._answer, "shellkit-agents-")
 
     @property
     def running(self) -> int:
@@ -98,52 +93,18 @@ class Broker:
     @property
     def invitation(self) -> Invitation:
         """What the shell of the first agent needs."""
-        if self._directory is None:
-            raise RuntimeError("the broker is not open; use `async with`")
-        return Invitation(os.path.join(self._directory, "socket"), self._root.id)
+        return Invitation(self._server.path, self._root.id)
 
     async def __aenter__(self) -> Broker:
-        # 0700 (mkdtemp(3)), so that nobody else can connect: unix(7) asks for the rights of the directory.
-        self._directory = tempfile.mkdtemp(prefix="shellkit-agents-")
-        try:
-            self._server = await asyncio.start_unix_server(self._serve, self.invitation.socket)
-        except OSError as error:
-            shutil.rmtree(self._directory)
-            raise ShellkitError(
-                f"no socket for sub-agents in {self._directory} ({error}); set TMPDIR to another directory, with a "
-                "short name"
-            ) from error
+        await self._server.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server is not None
-        assert self._directory is not None
-        self._server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        shutil.rmtree(self._directory, ignore_errors=True)
+        await self._server.close()
 
-    # -- connections -----------------------------------------------------------------------------------
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        request = IncomingRequest(reader, writer)
-        try:
-            await request.receive()
-            # A client that goes away (a sub-agent that was killed) ends what is done for it.
-            await request.while_connected(self._answer(request))
-        except Disconnected:
-            pass
-        except Exception:  # noqa: BLE001  (the client sees a broken answer; the others must not suffer)
-            _log.exception("a request of a sub-agent failed")
-        finally:
-            self._connections.discard(task)
-            await request.close()
+    # -- what is asked for -----------------------------------------------------------------------------
 
     async def _answer(self, request: IncomingRequest) -> None:
         routes: dict[str, Callable[[IncomingRequest], Awaitable[None]]] = {
@@ -167,8 +128,6 @@ class Broker:
         if agent is None:
             raise AgentRefused("no such sub-agent runs; start one with `shellkit agent TASK`")
         return agent
-
-    # -- what is asked for -----------------------------------------------------------------------------
 
     async def _register(self, request: IncomingRequest) -> None:
         parent = self._root if request.bearer == self._root.id else self._asking(request)

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from ..tool.base import Wanted
 from .base import Call, Item
 from .events import CallRequested
 
 __all__ = ["requested", "same"]
 
 
-def requested(call: Call, wanted: Sequence[Mapping[str, Any] | str]) -> CallRequested:
+def requested(call: Call, asked: Sequence[Wanted]) -> CallRequested:
     """Return the event of a call.
 
     Args:
         call: the call.
-        wanted: the tool's arguments for each of its commands; none if it is malformed.
+        asked: what it asks for, as a person may see it; nothing if it is malformed.
     """
     item = call.item
-    if "action" in item:
-        name, arguments = item["type"].removesuffix("_call"), json.dumps(item["action"])
-    else:
-        function = item.get("function", item)  # in Chat Completions it is wrapped
-        name, arguments = function.get("name") or "", function.get("arguments") or ""
+    function = item.get("function", item)  # in Chat Completions it is wrapped
     return CallRequested(
         call_id=call.call_id,
-        name=name,
-        commands=tuple(command for each in wanted if (command := _command(each)) is not None),
-        arguments=arguments,
+        name=item["type"].removesuffix("_call") if "action" in item else function.get("name") or "",
+        commands=tuple(each.command for each in asked if each.command),
+        reader=next((each.reader for each in asked), ""),
     )
-
-
-def _command(arguments: Mapping[str, Any] | str) -> str | None:
-    try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:  # the gate tells the model
-        return None
-    command = given.get("command") if isinstance(given, Mapping) else None
-    return command if isinstance(command, str) else None
 
 
 def same(one: Item, other: Item) -> bool:

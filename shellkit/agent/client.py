@@ -23,7 +23,16 @@ _log = logging.getLogger("shellkit")
 
 
 class BrokenReply(Exception):
-    """The server's reply cannot be used; the message says why, and what to do."""
+    """The server's reply cannot be used; the message says why, and what to do.
+
+    Args:
+        message: one line.
+        misconfigured: whether this cannot be the API at all.
+    """
+
+    def __init__(self, message: str, *, misconfigured: bool = False) -> None:
+        super().__init__(message)
+        self.misconfigured = misconfigured
 
 
 class Client:
@@ -40,16 +49,25 @@ class Client:
         self.blocking = not isinstance(client, AsyncOpenAI)
 
     async def call(self, method: Callable[..., Any], **parameters: Any) -> Any:
-        """Return what a method of the client returns."""
+        """Return what a method of the client returns.
+
+        Raises:
+            BrokenReply: the server answers with a page, not with the API's JSON.
+        """
         if self.blocking:
-            return await _in_thread(lambda: method(**parameters))
-        return await method(**parameters)
+            answer = await _in_thread(lambda: method(**parameters))
+        else:
+            answer = await method(**parameters)
+        if isinstance(answer, str):  # what the package makes of any other content type
+            raise _no_api()
+        return answer
 
     async def stream(self, method: Callable[..., Any], **parameters: Any) -> AsyncGenerator[Any, None]:
         """Yield the events of a streamed reply. Close the iterator to let go of the connection."""
         events = await self.call(method, **parameters, stream=True)
         if not self.blocking:
             try:
+                _check_stream(events)
                 async for event in events:
                     yield event
             finally:
@@ -61,6 +79,7 @@ class Client:
             return
         reading = False
         try:
+            _check_stream(events)
             while True:
                 reading = True
                 event = await _in_thread(lambda: next(events, None), abandoned=events.close)
@@ -73,11 +92,22 @@ class Client:
                 events.close()
 
 
+def _check_stream(events: Any) -> None:
+    if "html" in events.response.headers.get("content-type", ""):
+        raise _no_api()
+
+
+def _no_api() -> BrokenReply:
+    return BrokenReply("the server answers with a page, not as the API does; check the base URL", misconfigured=True)
+
+
 async def _in_thread(function: Callable[[], Any], *, abandoned: Callable[[], object] | None = None) -> Any:
     """Call in a thread; after a cancellation, what the call returned is closed there, or `abandoned` called."""
     outcome: Future[Any] = Future()
 
     def work() -> None:
+        if not outcome.set_running_or_notify_cancel():
+            return
         try:
             outcome.set_result(function())
         except BaseException as error:  # noqa: BLE001  (raised in the coroutine that waits)
@@ -87,6 +117,7 @@ async def _in_thread(function: Callable[[], Any], *, abandoned: Callable[[], obj
         await asyncio.to_thread(work)
     except asyncio.CancelledError:
         outcome.add_done_callback(lambda _: _let_go(outcome, abandoned))
+        outcome.cancel()  # it may wait for a free thread
         raise
     return outcome.result()
 
@@ -94,7 +125,11 @@ async def _in_thread(function: Callable[[], Any], *, abandoned: Callable[[], obj
 def _let_go(outcome: Future[Any], abandoned: Callable[[], object] | None) -> None:
     if abandoned is not None:
         abandoned()
-    elif outcome.exception() is None and (close := getattr(outcome.result(), "close", None)) is not None:
+    elif (
+        not outcome.cancelled()
+        and outcome.exception() is None
+        and (close := getattr(outcome.result(), "close", None)) is not None
+    ):
         close()
 
 
@@ -124,30 +159,35 @@ def explain(error: Exception, *, base_url: str, model: str) -> Failure:
     """
     import openai
 
-    said = _one_line(getattr(error, "message", None) or error)
+    body = getattr(error, "body", None)  # the message beside it has the status before it
+    said = _one_line((isinstance(body, dict) and body.get("message")) or getattr(error, "message", None) or error)
+    status, code = getattr(error, "status_code", 0), getattr(error, "code", None)
     if isinstance(error, BrokenReply):
-        return Failure(said)
+        return Failure(f"{base_url}: {said}", error.misconfigured)
     if isinstance(error, openai.APITimeoutError):
         return Failure(f"{base_url} did not answer in time; try again, or give the client a longer timeout")
     if isinstance(error, openai.APIConnectionError):
         cause = _one_line(error.__cause__ or error)
-        if error.__cause__ is not None and "Connect" in type(error.__cause__).__name__:
+        if "Connect" in type(error.__cause__).__name__:  # httpx2's ConnectError: no request was sent
             return Failure(f"{base_url} cannot be reached ({cause}); check the base URL and the network", True)
         return Failure(f"the connection to {base_url} broke before the reply was whole ({cause}); try again")
-    if isinstance(error, openai.AuthenticationError):  # the message is left out: it may quote the key
+    if status == 401:  # the message is left out: it may quote the key
         return Failure(f"{base_url} does not accept the API key; set OPENAI_API_KEY to one that is valid there", True)
-    if isinstance(error, openai.PermissionDeniedError):
-        return Failure(f"{base_url} refuses this key the model {model!r}: {said}", True)
-    if isinstance(error, openai.NotFoundError):
+    if status in (404, 405) or code == "model_not_found":
         remedy = "check the model's name and the base URL (it mostly ends in /v1)"
-        return Failure(f"{base_url} has no model {model!r}, or not this API: {said}; {remedy}", True)
-    if isinstance(error, openai.RateLimitError):
-        return Failure(f"{base_url} limits the rate or the quota is used up: {said}; wait, then try again")
+        return Failure(f"{base_url} has no model {model!r}, or not this API ({said}); {remedy}", True)
+    if status == 403:
+        return Failure(f"{base_url} does not let this key use {model!r} ({said}); ask for access, or use another", True)
+    if status == 429:
+        return Failure(f"{base_url} limits the rate, or the quota is used up ({said}); wait, then try again")
+    if code == "context_length_exceeded":
+        return Failure(f"{base_url}: the conversation is too long for {model!r} by now ({said}); begin a new one")
     if isinstance(error, openai.APIStatusError):
-        again = "; try again later" if error.status_code >= 500 else ""
-        return Failure(f"{base_url} answers {error.status_code}: {said}{again}")
+        return Failure(
+            f"{base_url} answers {status} ({said}); {'try again later' if status >= 500 else 'change what is asked'}"
+        )
     if isinstance(error, openai.OpenAIError):
-        return Failure(f"{base_url}: {said}")
+        return Failure(f"{base_url} failed ({said}); try again")
     # Not the client's own: a reply that is no JSON, a transport that an older client does not wrap, a mistake here.
     _log.error("a request to the model failed", exc_info=error)
     return Failure(f"the request to {base_url} failed ({type(error).__name__}: {said}); try again")
@@ -155,4 +195,6 @@ def explain(error: Exception, *, base_url: str, model: str) -> Failure:
 
 def _one_line(text: object) -> str:
     line = " ".join(str(text).split())
+    if line.startswith("<"):
+        return "a page of HTML"
     return line if len(line) <= 500 else line[:500] + "..."

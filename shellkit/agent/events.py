@@ -51,14 +51,15 @@ class CallRequested:
     Attributes:
         call_id: the model's id of the call.
         name: the tool: the function's name, "shell" or "local_shell".
-        commands: the commands in order; empty if the call is malformed.
-        arguments: the call as the model wrote it, JSON as it should be.
+        commands: the commands in order, or what would be typed; empty if the call is malformed, or of neither kind.
+            What is typed while a program asks for a password does not stand here.
+        reader: what the call is about, where that is not the shell: "process 1: python3".
     """
 
     call_id: str
     name: str
     commands: tuple[str, ...]
-    arguments: str
+    reader: str = ""
 
 
 @attrs.frozen(kw_only=True)

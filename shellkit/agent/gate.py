@@ -1,19 +1,19 @@
-"""Pass the model's commands through the tool's gate, one at a time, and show what happens. The loop owns one.
+"""Pass the model's commands through the tools' gate, one at a time, and show what happens. The loop owns one.
 
-It decides nothing: whether a command runs is the tool's matter, and what the model is told of it the adapter's.
+It decides nothing: whether a command runs is the tools' matter, and what the model is told of it the adapter's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from ..adapters.openai_responses import MalformedCall, call_output, commands, refusal
+from ..adapters.openai_responses import MalformedCall, call_output, called_tool, commands, refusal
 from ..policy.approvals import ApprovalRequest, Decision
 from ..sessions.base import StreamName
-from ..tool import Approver, ShellTool, ToolOutput
+from ..tool import Approver, ShellTool, Tool, ToolOutput
 from .base import Call, Item
 from .calls import requested
 from .events import ApprovalAsked, ApprovalGiven, CallFinished, Event
@@ -27,21 +27,21 @@ _TAIL = 4000
 
 
 class WatchedGate:
-    """A tool's gate, with events.
+    """The gate of a conversation's tools, with events.
 
     Args:
-        tool: the tool.
+        tools: what the model has been given.
         emit: shows an event, and returns when it has been seen.
         emit_output: shows output of the running command; must not block.
     """
 
     def __init__(
         self,
-        tool: ShellTool,
+        tools: Sequence[Tool[Any, Any]],
         emit: Callable[[Event], Awaitable[None]],
         emit_output: Callable[[str, StreamName, str], None],
     ) -> None:
-        self._tool = tool
+        self._tools = tools
         self._emit = emit
         self._emit_output = emit_output
         self._call_id = ""
@@ -59,14 +59,14 @@ class WatchedGate:
         """
         self._call_id, self._finished = call.call_id, []
         try:
-            wanted = commands(self._tool, call.item)
+            wanted, tool = commands(call.item), called_tool(self._tools, call.item)
         except MalformedCall as malformed:
             await self._emit(requested(call, ()))
             await self._finish(ToolOutput(text=str(malformed), is_error=True))
             return refusal(call.item, str(malformed))
-        await self._emit(requested(call, wanted))
+        await self._emit(requested(call, [asked for each in wanted if (asked := tool.asked(each)) is not None]))
         for arguments in wanted:
-            await self._finish(await self._pass_watched(arguments))
+            await self._finish(await self._pass_watched(tool, arguments))
         outputs, self._finished = self._finished, []  # a later call may have the same id
         return call_output(call.item, outputs)
 
@@ -75,7 +75,7 @@ class WatchedGate:
         finished = self._finished if call.call_id == self._call_id else []
         self._finished = []
         try:
-            left = len(commands(self._tool, call.item)) - len(finished)
+            left = len(commands(call.item)) - len(finished)
         except MalformedCall as malformed:
             return refusal(call.item, str(malformed))
         not_run = [ToolOutput(text=text, is_error=True)] * left
@@ -89,25 +89,24 @@ class WatchedGate:
         self._finished.append(output)
         await self._emit(CallFinished(call_id=self._call_id, output=output))
 
-    async def _pass_watched(self, arguments: Mapping[str, Any] | str) -> ToolOutput:
+    async def _pass_watched(self, tool: Tool[Any, Any], arguments: Mapping[str, Any] | str) -> ToolOutput:
         self._runs = False
         self._tails = {}
-        step = self._step = asyncio.create_task(self._pass(arguments))
+        step = self._step = asyncio.create_task(self._pass(tool, arguments))
         try:
             await asyncio.wait([step])
         except asyncio.CancelledError:
             try:
                 await ended(step)
             finally:
-                self._finished.append(self._outcome(step, "the turn was cancelled"))
+                self._finished.append(self._outcome(tool, step, "the turn was cancelled"))
             raise
         finally:
             self._step = None
-        return self._outcome(step, "the user interrupted it")
+        return self._outcome(tool, step, "the user interrupted it")
 
-    async def _pass(self, arguments: Mapping[str, Any] | str) -> ToolOutput:
-        tool, call_id = self._tool, self._call_id
-        approver = tool.approver
+    async def _pass(self, tool: Tool[Any, Any], arguments: Mapping[str, Any] | str) -> ToolOutput:
+        call_id, approver = self._call_id, tool.approver
         request = None if approver is None else await tool.approval_request(arguments)
         if approver is None or request is None:
             self._runs = True
@@ -122,11 +121,16 @@ class WatchedGate:
         self._tails[stream] = (self._tails.get(stream, "") + text)[-_TAIL:]
         self._emit_output(self._call_id, stream, text)
 
-    def _outcome(self, step: asyncio.Task[ToolOutput], reason: str) -> ToolOutput:
+    def _outcome(self, tool: Tool[Any, Any], step: asyncio.Task[ToolOutput], reason: str) -> ToolOutput:
         if not step.cancelled():
             return step.result()
         if not self._runs:
             return ToolOutput(text=f"Not run: {reason}.", is_error=True)
+        if not isinstance(tool, ShellTool):
+            return ToolOutput(
+                text=f"[Broken off: {reason}. That ended the call, not the program: list_processes shows what runs.]",
+                is_error=True,
+            )
         shown = "".join(f"[{stream}, its end]\n{text}\n" for stream, text in self._tails.items() if text)
         return ToolOutput(
             text=f"{shown}[Ended before it was done: {reason}. What it had changed until then stays changed; "

@@ -104,10 +104,18 @@ class IncomingRequest:
         await self.end()
 
     async def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. A client that does not read an answer holds nothing up that was cut short."""
+        transport = self._writer.transport
+        if self._http.our_state not in (h11.DONE, h11.MUST_CLOSE):
+            transport.abort()
         self._writer.close()
-        with contextlib.suppress(OSError):
+        try:
             await self._writer.wait_closed()
+        except asyncio.CancelledError:
+            transport.abort()
+            raise
+        except OSError:
+            return
 
     async def _write(self, data: bytes | None) -> None:
         if data:

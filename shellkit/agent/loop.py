@@ -1,6 +1,6 @@
 """`Agent`: a model at the keyboard of one shell. Call `run` with a task and read the events.
 
-It asks the model, has what the model wants pass the tool's gate, tells it what came of it, and goes on until the model
+It asks the model, has what the model wants pass the tools' gate, tells it what came of it, and goes on until the model
 asks for nothing more or a limit is reached. It never runs a command itself, and leaves no call without an output.
 """
 
@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from ..adapters.openai_responses import Tools
 from ..errors import ShellkitError
 from ..sessions.base import StreamName
-from ..tool import ShellTool
+from ..tool import Tool
 from .base import Call, Item, Model, Reply
-from .briefing import Api, Form, declarations, default_instructions
+from .briefing import Api, Form, declarations, default_instructions, shell_of
 from .calls import same
 from .chat import ChatModel
 from .client import Client, Failure, explain
@@ -43,7 +44,8 @@ class Agent:
         client: `openai.OpenAI`, `openai.AsyncOpenAI` or the Azure ones. An async one can be cancelled at once; see
             `agent.client` for the other.
         model: the model's name (on Azure, the deployment's).
-        tool: what the model's commands go through, e.g. `executor.as_tool()`; None for form="hosted".
+        tools: what the model's calls go through: `executor.as_tool()`, or with form="function" all of
+            `executor.as_tools()`; None for form="hosted".
         api: "responses" or "chat" (Chat Completions).
         form: what the model is given: a "function" of its own schema, the API's "shell" or "local_shell" tool, or the
             "hosted" shell, whose commands run in OpenAI's container. Chat has functions alone.
@@ -69,7 +71,7 @@ class Agent:
         self,
         client: OpenAI | AsyncOpenAI,
         model: str,
-        tool: ShellTool | None,
+        tools: Tools | None,
         *,
         api: Api = "responses",
         form: Form = "function",
@@ -81,10 +83,10 @@ class Agent:
         transcript: Transcript | None = None,
         hosted: HostedShell | None = None,
     ) -> None:
-        _check(api, form, tool, hosted)
+        self._tools = () if tools is None else (tools,) if isinstance(tools, Tool) else tuple(tools)
+        _check(api, form, self._tools, hosted)
         self.text = ""
         self.usage = Usage()
-        self.tool = tool
         self._form: Form = form
         self._api: Api = api
         self._instructions = instructions
@@ -101,7 +103,7 @@ class Agent:
             transcript.begin(api)
             self._model.history.extend(transcript.items)
             self._model.record_to(transcript.append)
-        self._gate = None if tool is None else WatchedGate(tool, self._emit, self._emit_output)
+        self._gate = WatchedGate(self._tools, self._emit, self._emit_output) if self._tools else None
         self._answered: dict[str, tuple[Item, Item]] = {}
         self._feed: EventFeed | None = None
         self._work: asyncio.Task[None] | None = None
@@ -244,21 +246,25 @@ class Agent:
 
     async def _prepare(self) -> None:
         if self._instructions is None:
-            self._instructions = await default_instructions(self.tool, self._form)
+            self._instructions = await default_instructions(self._tools or None, self._form)
         self._model.instructions = self._instructions
         try:
             await self._renew_container()
         except Exception as error:
             raise self._no_reply(error) from error
-        container_id = None if self._hosted is None else self._hosted.container_id
-        self._model.tools = declarations(self.tool, self._form, self._api, container_id)
+        if not self._model.tools:
+            self._declare()
         self._close_calls(_BROKEN_OFF)
+
+    def _declare(self) -> None:
+        container_id = None if self._hosted is None else self._hosted.container_id
+        self._model.tools = declarations(self._tools, self._form, self._api, container_id)
 
     async def _renew_container(self) -> bool:
         """See to it that a hosted shell has its container; return whether one was lost, which the model is told."""
         if self._hosted is None or not await self._hosted.ensure():
             return False
-        self._model.tools = declarations(self.tool, self._form, self._api, self._hosted.container_id)
+        self._declare()
         self._model.say(_LOST_CONTAINER)
         return True
 
@@ -291,14 +297,18 @@ def _stopped(reply: Reply) -> Stopped:
     return Stopped(reason="error", text=reply.text, error=error)
 
 
-def _check(api: Api, form: Form, tool: ShellTool | None, hosted: HostedShell | None) -> None:
+def _check(api: Api, form: Form, tools: tuple[Tool[Any, Any], ...], hosted: HostedShell | None) -> None:
     if api not in get_args(Api):
         raise ValueError(f"api must be 'responses' or 'chat', not {api!r}")
     if form not in get_args(Form):
         raise ValueError(f"form must be 'function', 'shell', 'local_shell' or 'hosted', not {form!r}")
     if api == "chat" and form != "function":
         raise ValueError(f"Chat Completions has functions alone; use form='function' or api='responses', not {form!r}")
-    if (tool is None) != (form == "hosted"):
+    if (not tools) != (form == "hosted"):
         raise ValueError("form='hosted' takes no tool, as nothing runs here; every other form needs one")
+    if tools:
+        shell_of(tools)
+    if len(tools) > 1 and form != "function":
+        raise ValueError(f"form={form!r} is one tool of the API's; give executor.as_tool(), or use form='function'")
     if hosted is not None and form != "hosted":
         raise ValueError("hosted=... is the container of form='hosted'")

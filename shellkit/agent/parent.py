@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
-from types import TracebackType
+from importlib import import_module
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from ..policy.approvals import ApprovalRequest, Decision
@@ -61,13 +62,13 @@ class Parent:
         Raises:
             AgentRefused: the broker has refused, or does not answer. `charge` and asking raise it, too.
         """
-        import httpx2
         from openai import AsyncOpenAI
 
+        httpx = _httpx()
         async with AsyncExitStack() as stack:
-            transport = httpx2.AsyncHTTPTransport(uds=self._came_with.socket)
+            transport = httpx.AsyncHTTPTransport(uds=self._came_with.socket)
             # No limit: a person may take long to answer. And no proxy: the socket is here.
-            self._http = httpx2.AsyncClient(transport=transport, base_url=_BASE, timeout=None, trust_env=False)
+            self._http = httpx.AsyncClient(transport=transport, base_url=_BASE, timeout=None, trust_env=False)
             await stack.enter_async_context(self._http)
             told = await self._register(stack)
             try:
@@ -114,15 +115,20 @@ class Parent:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        import httpx2
-
         try:
             yield
-        except (httpx2.HTTPError, ValueError) as error:
+        except (_httpx().HTTPError, ValueError) as error:
             raise AgentRefused(
                 f"the agent that started this shell does not answer at {self._came_with.socket}; it has ended, so "
                 "start an agent of its own with SHELLKIT_AGENT unset"
             ) from error
+
+
+def _httpx() -> ModuleType:
+    """Return the HTTP library of the openai package that is installed: httpx2 since its version 3."""
+    from openai import VERSION
+
+    return import_module("httpx2" if int(VERSION.split(".")[0]) >= 3 else "httpx")
 
 
 def _bearer(agent: str) -> dict[str, str]:

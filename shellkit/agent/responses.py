@@ -1,12 +1,12 @@
 """A conversation by the Responses API: `shell`, `local_shell` and function calls. The loop uses it.
 
 The server keeps the conversation (`previous_response_id`) and is sent what is new; or, stateless, is sent all of it
-each time and keeps nothing. A history that was loaded is sent whole once, then continued either way.
+each time and keeps nothing. A history that was loaded, or that the server has lost, is sent whole.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -43,6 +43,27 @@ class ResponsesModel(Model):
 
     async def turn(self) -> AsyncGenerator[Part, None]:
         """Ask for the next reply."""
+        while True:
+            try:
+                async with contextlib.aclosing(self._ask()) as parts:
+                    async for part in parts:
+                        yield part
+                return
+            except Exception as error:
+                if not self._forgotten(error):
+                    raise
+
+    def _forgotten(self, error: Exception) -> bool:
+        """Return whether the server has lost the conversation; from then on it is sent whole.
+
+        It keeps none for an organisation without data retention, and others for a month. It says so before it answers.
+        """
+        if self._previous is None or getattr(error, "code", None) != "previous_response_not_found":
+            return False
+        self._stateless, self._previous, self._kept = True, None, 0
+        return True
+
+    async def _ask(self) -> AsyncGenerator[Part, None]:
         create = self._client.client.responses.create
         if not self._stream:
             yield self._reply(await self._client.call(create, **self._parameters()))
@@ -96,7 +117,7 @@ class ResponsesModel(Model):
             "model": self.name,
             "instructions": self.instructions,
             "tools": list(self.tools),
-            "input": [item for item in self.history[self._kept :] if _can_be_sent(item)],
+            "input": _sendable(self.history[self._kept :]),
         }
         if self._stateless:
             parameters.update(store=False, include=["reasoning.encrypted_content"])
@@ -132,9 +153,20 @@ def _as_input(item: Any) -> Item:
     return {name: value for name, value in values.items() if value is not None and name not in _NOT_INPUT}
 
 
-def _can_be_sent(item: Item) -> bool:
-    # What a model thought is the server's own unless it came encrypted: of a loaded history it may know nothing.
-    return item.get("type") != "reasoning" or "encrypted_content" in item
+def _sendable(items: list[Item]) -> list[Item]:
+    """Return items as input.
+
+    What a model thought is the server's own unless it came encrypted, so it may know nothing of it. Without it, what
+    followed must not be known by its id either: the server would miss the thoughts that belong to it.
+    """
+    kept = [item for item in items if item.get("type") != "reasoning" or "encrypted_content" in item]
+    if len(kept) == len(items):
+        return kept
+    nameless = ("message", "function_call", "shell_call")  # a `local_shell_call` must have its id
+    return [
+        {name: value for name, value in item.items() if name != "id" or item.get("type") not in nameless}
+        for item in kept
+    ]
 
 
 def _calls(items: tuple[Item, ...] | list[Item]) -> list[Call]:
@@ -154,10 +186,7 @@ def _run_by_the_server(items: tuple[Item, ...]) -> list[CallRequested | CallFini
         call_id = item.get("call_id") or ""
         if item.get("type") == "shell_call":
             commands[call_id] = list(item["action"]["commands"])
-            arguments = json.dumps(item["action"])
-            events.append(
-                CallRequested(call_id=call_id, name="shell", commands=tuple(commands[call_id]), arguments=arguments)
-            )
+            events.append(CallRequested(call_id=call_id, name="shell", commands=tuple(commands[call_id])))
         elif item.get("type") == "shell_call_output":
             asked = iter(commands.get(call_id, ()))
             events += [

@@ -16,6 +16,7 @@ import attrs
 
 from ..errors import ShellkitError
 from ..policy.confinement import Confinement, ConfinementMode
+from ..tool import TypingMode
 
 __all__ = ["AgentRefused", "Approve", "Invitation", "Terms"]
 
@@ -23,6 +24,7 @@ Approve = Literal["ask", "policy", "never"]
 
 #: From lax to strict.
 _STRICTNESS: tuple[Approve, ...] = ("never", "policy", "ask")
+_TYPING_STRICTNESS: tuple[TypingMode, ...] = ("never", "first", "always")
 
 
 class AgentRefused(ShellkitError):
@@ -37,6 +39,7 @@ class Terms:
         model: which model.
         api: "responses" or "chat".
         approve: "ask" a person about every command, let the "policy" decide, or "never" ask.
+        typing: which of the texts that are typed into programs need approval, too.
         policy: the text of the policy file, as it was when the first agent started; None for none of its own.
         audit: absolute path of the audit log, or None.
         log: absolute path of the file that the agents log to, or None.
@@ -50,6 +53,7 @@ class Terms:
     model: str
     api: Literal["responses", "chat"] = "responses"
     approve: Approve = attrs.field(default="ask", validator=attrs.validators.in_(_STRICTNESS))
+    typing: TypingMode = attrs.field(default="always", validator=attrs.validators.in_(_TYPING_STRICTNESS))
     policy: str | None = None
     audit: str | None = None
     log: str | None = None
@@ -65,6 +69,7 @@ class Terms:
         model: str | None = None,
         api: Literal["responses", "chat"] | None = None,
         approve: Approve | None = None,
+        typing: TypingMode | None = None,
         policy: str | None = None,
         audit: str | None = None,
         log: str | None = None,
@@ -79,10 +84,9 @@ class Terms:
             AgentRefused: it would be laxer than its parent.
         """
         if approve is not None and _STRICTNESS.index(approve) < _STRICTNESS.index(self.approve):
-            raise AgentRefused(
-                f"a sub-agent may not be laxer than its parent, which has --approve {self.approve}; "
-                f"leave --approve {approve} out"
-            )
+            raise _laxer("approve", approve, self.approve)
+        if typing is not None and _TYPING_STRICTNESS.index(typing) < _TYPING_STRICTNESS.index(self.typing):
+            raise _laxer("typing", typing, self.typing)
         if policy is not None and policy != self.policy and (self.policy is not None or self.approve == "policy"):
             raise AgentRefused("a sub-agent works under the policy of its parent; leave --policy out")
         if audit is not None and self.audit is not None and audit != self.audit:
@@ -97,6 +101,7 @@ class Terms:
             model=model or self.model,
             api=api or self.api,
             approve=approve or self.approve,
+            typing=typing or self.typing,
             policy=policy or self.policy,
             audit=audit or self.audit,
             log=log or self.log,
@@ -109,6 +114,12 @@ class Terms:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return attrs.asdict(self)
+
+
+def _laxer(option: str, asked: str, own: str) -> AgentRefused:
+    return AgentRefused(
+        f"a sub-agent may not be laxer than its parent, which has --{option} {own}; leave --{option} {asked} out"
+    )
 
 
 @attrs.frozen

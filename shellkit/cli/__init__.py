@@ -15,6 +15,7 @@ from .demo import demo
 from .doctor import doctor
 from .play import play
 from .policy import policy
+from .ps import ps
 from .repl import repl
 from .run import run
 
@@ -27,5 +28,5 @@ def main() -> None:
     """A shell session that never wedges: run commands, talk to it, see what this machine offers."""
 
 
-for _command in (run, repl, agent, play, policy, audit, doctor, demo):
+for _command in (run, repl, agent, ps, play, policy, audit, doctor, demo):
     main.add_command(_command)

@@ -33,12 +33,18 @@ __all__ = ["agent"]
     help="Ask before each command (the default), before those that the policy asks about, or never.",
 )
 @click.option(
+    "--typing",
+    type=click.Choice(["always", "first", "never"]),
+    help="Of what is typed into a program, approve every text (the default), the first for each, or none.",
+)
+@click.option(
     "--policy",
     metavar="FILE",
     help="Refuse what this policy denies. Default with --approve policy: the preset of commands that only read.",
 )
 @click.option("--audit", metavar="FILE", help="Record each command in this audit log.")
 @session_options
+@click.option("--record", metavar="FILE", help="Record the session in this new file; see `shellkit play`.")
 @click.option("--resume", metavar="FILE", help="Keep the conversation in this file, and go on with what is in it.")
 @click.option("--hosted", is_flag=True, help="Run commands in a container of OpenAI's; none runs here.")
 @click.option("--download", metavar="DIR", help="With --hosted: save the files that the model made in this directory.")

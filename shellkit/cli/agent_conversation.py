@@ -29,6 +29,7 @@ __all__ = ["Conversation"]
 
 _log = logging.getLogger("shellkit")
 
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 _REMEDIES = {
     "turns": "the limit of turns is reached; go on with --resume, or raise --max-turns",
     "tokens": "the limit of tokens is reached; go on with --resume, or raise --max-tokens",
@@ -52,6 +53,8 @@ class Conversation:
 
     def hold(self) -> int:
         """Go on until the end; return the exit code."""
+        for number in _ENDINGS:
+            signal.signal(number, _end)
         with asyncio.Runner() as runner:
             opening = open_agent(self._options, self._approver)
             opened = runner.run(opening.__aenter__())
@@ -105,7 +108,7 @@ class Conversation:
                     if isinstance(event, Usage) and opened.parent is not None:
                         await opened.parent.charge(event.input_tokens, event.output_tokens)
                     if isinstance(event, CallRequested):
-                        _log.info("runs %s", event.commands or event.arguments)
+                        _log.info("%s %s %s", event.name, event.commands, event.reader)
                     if isinstance(event, Stopped):
                         stopped = event
         _log.info("stopped: %s %s", stopped.reason, stopped.error)
@@ -141,13 +144,20 @@ def _interrupts(opened: OpenAgent) -> Iterator[None]:
             opened.agent.stop()
 
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    loop.add_signal_handler(signal.SIGTERM, opened.agent.stop)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDINGS)}
+    for number in before:
+        loop.add_signal_handler(number, interrupt if number == signal.SIGINT else opened.agent.stop)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
-        loop.remove_signal_handler(signal.SIGTERM)
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+
+def _end(number: int, _: object) -> None:
+    # Between turns, too, everything is closed: what the shell runs, the socket for sub-agents.
+    sys.exit(128 + number)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from ..agent.terms import Approve, Terms
 from ..errors import ShellkitError
 from ..policy.confinement import ConfinementMode
 from ..policy.environ import filter_environment
+from ..tool import TypingMode
 from .policy import policy_of, policy_text
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ class AgentOptions:
     base_url: str | None
     api: Literal["responses", "chat"] | None
     approve: Approve | None
+    typing: TypingMode | None
     policy: str | None
     audit: str | None
     log: str | None
     resume: str | None
+    record: str | None
     hosted: bool
     download: str | None
     fresh: bool
@@ -63,6 +66,7 @@ class AgentOptions:
             "model": self.model,
             "api": self.api,
             "approve": self.approve,
+            "typing": self.typing,
             "policy": _checked_policy(self.policy),
             "audit": _absolute(self.audit),
             "log": _absolute(self.log),
@@ -87,14 +91,21 @@ def first_terms(options: AgentOptions) -> Terms:
         raise ShellkitError("--fresh is for sub-agents; this agent has no parent")
     if options.download is not None and not options.hosted:
         raise ShellkitError("--download fetches the files of a container; it goes with --hosted")
-    if options.hosted and (options.policy, options.audit, options.approve, options.workdir) != (None,) * 4:
-        raise ShellkitError(
-            "with --hosted nothing runs on this machine; leave --policy, --audit, --approve and --workdir out"
-        )
+    local = {
+        "--policy": options.policy,
+        "--audit": options.audit,
+        "--approve": options.approve,
+        "--typing": options.typing,
+        "--workdir": options.workdir,
+        "--record": options.record,
+    }
+    if options.hosted and (given := [name for name, value in local.items() if value is not None]):
+        raise ShellkitError(f"with --hosted nothing runs on this machine; leave {' and '.join(given)} out")
     return Terms(
         model=model,
         api=options.api or "responses",
         approve=options.approve or "ask",
+        typing=options.typing or "always",
         policy=_checked_policy(options.policy),
         audit=_absolute(options.audit),
         log=_absolute(options.log),

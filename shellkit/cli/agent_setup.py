@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import attrs
 
 from ..agent import Agent, HostedShell, Transcript, default_instructions
 from ..agent.broker import Broker
 from ..agent.parent import Parent
+from ..agent.presence import Presence
+from ..agent.private import private_directory
 from ..agent.terms import Invitation, Terms
 from ..audit import AuditLog
 from ..errors import ShellkitError
 from ..executors.local import LocalExecutor
 from ..policy import READ_ONLY
-from ..tool import Approver, ShellTool
+from ..policy.confinement import Confinement
+from ..tool import Approver, Tool
 from .agent_options import AgentOptions, first_terms, open_client
 from .options import refusal
 from .policy import policy_of
 
 __all__ = ["OpenAgent", "open_agent"]
+
+_log = logging.getLogger("shellkit")
 
 _SUB_AGENTS = """\
 A part of the task that can be done apart may be given to a sub-agent: run `shellkit agent 'TASK'` in the shell. It \
@@ -31,7 +39,7 @@ but its last message; so say in TASK all that it needs and what it shall answer.
 `shellkit agent 'A' > a.txt & shellkit agent 'B' > b.txt & wait`. It takes minutes: give the call a long time-out."""
 _RESUMED = """\
 The conversation was resumed: the shell is a new one, in which directory, variables and jobs of the earlier commands \
-are gone. Files are as they were left."""
+are gone, and so are the programs. Files are as they were left."""
 
 
 @attrs.frozen
@@ -74,7 +82,7 @@ async def open_agent(options: AgentOptions, approver: Approver) -> AsyncIterator
         _log_to(terms.log, "agent" if parent is None else f"sub-agent {parent.number}")
         transcript = None if options.resume is None else stack.enter_context(Transcript(options.resume))
         client = await stack.enter_async_context(open_client(options)) if parent is None else parent.client
-        tool = hosted = instructions = None
+        tools = hosted = instructions = None
         if options.hosted:
             hosted = await stack.enter_async_context(HostedShell(client))
         else:
@@ -82,8 +90,12 @@ async def open_agent(options: AgentOptions, approver: Approver) -> AsyncIterator
             if host is None:
                 host = Broker(client, terms, approver, charge=lambda *tokens: agent.charge(*tokens))
                 await stack.enter_async_context(host)
-            tool = await _open_tool(options, terms, approver if parent is None else parent, host.invitation, stack)
-            instructions = await default_instructions(tool)
+            executor = _executor(options, terms, host.invitation)
+            await stack.enter_async_context(executor)
+            await _be_found(executor, 0 if parent is None else parent.number, stack)
+            audit = None if terms.audit is None else stack.enter_context(AuditLog(terms.audit))
+            tools = _tools(executor, options, terms, approver if parent is None else parent, audit)
+            instructions = await default_instructions(tools)
             if parent is None or parent.may_delegate:
                 instructions += f"\n\n{_SUB_AGENTS}"
             if transcript is not None and transcript.items:
@@ -92,7 +104,7 @@ async def open_agent(options: AgentOptions, approver: Approver) -> AsyncIterator
             agent = Agent(
                 client,
                 terms.model,
-                tool,
+                tools,
                 api=terms.api,
                 form="hosted" if options.hosted else "function",
                 instructions=instructions,
@@ -106,29 +118,50 @@ async def open_agent(options: AgentOptions, approver: Approver) -> AsyncIterator
         yield OpenAgent(agent, terms, parent, hosted)
 
 
-async def _open_tool(
-    options: AgentOptions, terms: Terms, approver: Approver, invitation: Invitation, stack: AsyncExitStack
-) -> ShellTool:
-    audit = None if terms.audit is None else stack.enter_context(AuditLog(terms.audit))
-    policy = None if terms.policy is None else policy_of(terms.policy, options.policy or "the policy of the parent")
+def _executor(options: AgentOptions, terms: Terms, invitation: Invitation) -> LocalExecutor:
     environment: dict[str, str | None] = {}
     if options.fresh:
         environment = {**dict.fromkeys(os.environ), **terms.environment}
     try:
-        executor = LocalExecutor(
+        return LocalExecutor(
             mode=options.mode,  # type: ignore[arg-type]  # click.Choice has checked it
             shell=options.shell,
             workdir=terms.workdir,
             confinement=terms.confinement,
             env={**environment, **invitation.variables(os.environ)},
             timeout=options.timeout,
+            spill_dir=_spill_directory(terms.workdir),
+            record=options.record,
         )
     except ValueError as error:
         raise refusal(error) from error
-    await stack.enter_async_context(executor)
-    return executor.as_tool(
+
+
+def _spill_directory(workdir: str) -> str | None:
+    """Return where output goes that is too large; not below the working directory, where commands would meet it."""
+    here = Confinement("root", os.fsencode(workdir), os.path.realpath)
+    for base in (tempfile.gettempdir(), "/var/tmp"):  # noqa: S108  (`private_directory` makes it safe)
+        if workdir == "/" or not here.contains(os.fsencode(base)):
+            with contextlib.suppress(ShellkitError):
+                return os.path.join(private_directory(base), "output")
+    return None
+
+
+async def _be_found(executor: LocalExecutor, number: int, stack: AsyncExitStack) -> None:
+    try:
+        await stack.enter_async_context(Presence(executor.processes, number))
+    except ShellkitError as error:
+        _log.warning("`shellkit ps` will not list this agent: %s", error)
+
+
+def _tools(
+    executor: LocalExecutor, options: AgentOptions, terms: Terms, approver: Approver, audit: AuditLog | None
+) -> tuple[Tool[Any, Any], ...]:
+    policy = None if terms.policy is None else policy_of(terms.policy, options.policy or "the policy of the parent")
+    return executor.as_tools(
         approval="always" if terms.approve == "ask" else terms.approve,
         approver=approver,
+        typing=terms.typing,
         policy=READ_ONLY if policy is None and terms.approve == "policy" else policy,
         acknowledge_unsafe=True,  # --approve never says so
         audit=audit,

@@ -6,6 +6,7 @@ ours, or hide one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..agent import (
@@ -21,6 +22,7 @@ from ..agent import (
 )
 from ..output.ansi import clean
 from ..policy import displayed
+from ..tool import ToolOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,9 +60,9 @@ class AgentView:
                 self.shown = text
             case Stopped():
                 self._end_line()
-            case CallRequested(commands=commands, arguments=arguments):
-                for command in commands or (arguments,):
-                    self._line(f"$ {displayed(command)}", "cyan")
+            case CallRequested():
+                for line in _asked(event):
+                    self._line(line, "cyan")
             case ApprovalGiven(decision=decision) if not decision.approved:
                 self._line(f"[refused] {displayed(decision.reason)}" if decision.reason else "[refused]", "yellow")
             case OutputChunk(text=text, lost=lost):
@@ -68,17 +70,26 @@ class AgentView:
                     self._line(f"[{lost} characters are not shown]", "dim")
                 self._stream(text, "dim")
             case CallFinished(output=output):
-                if output.result is None:
-                    self._line(f"[{displayed(clean(output.text))}]", "yellow")
-                else:
-                    ended = "time-out" if output.result.timed_out else f"exit code {output.result.exit_code}"
-                    self._line(f"[{ended}, {output.result.duration:.1f} s]", "dim")
+                self._finished(output)
 
     def usage(self) -> None:
         """Show the tokens of the conversation so far."""
         used = self._usage
         if self._console is not None and used.total:
             self._line(f"[tokens: {used.total_input_tokens:,} in, {used.total_output_tokens:,} out]", "dim")
+
+    def _finished(self, output: ToolOutput) -> None:
+        if (result := output.result) is not None:  # its output has been seen
+            ended = "time-out" if result.timed_out else f"exit code {result.exit_code}"
+            self._line(f"[{ended}, {result.duration:.1f} s]", "dim")
+        elif (update := output.update) is not None:
+            self._stream(update.output, "dim")
+            state = f"process {update.process_id} runs on" if update.running else f"exit code {update.exit_code}"
+            self._line(f"[{state}, {update.runtime:.1f} s]", "dim")
+        elif output.is_error:
+            self._line(f"[{displayed(clean(output.text))}]", "yellow")
+        else:
+            self._line(displayed(clean(output.text)), "dim")
 
     def _stream(self, text: str, style: str | None = None) -> None:
         assert self._console is not None
@@ -95,3 +106,13 @@ class AgentView:
         if self._open_line and self._console is not None:
             self._console.print()
         self._open_line = False
+
+
+def _asked(event: CallRequested) -> Iterator[str]:
+    """Yield a line for each thing that a call asks for; of a malformed one the name."""
+    if not event.reader and event.commands:
+        yield from (f"$ {displayed(command)}" for command in event.commands)
+    elif event.commands:
+        yield from (f"{event.reader} <- {displayed(typed)}" for typed in event.commands)
+    else:
+        yield f"{displayed(event.name, 80)} {event.reader}".rstrip()

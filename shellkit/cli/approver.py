@@ -76,29 +76,33 @@ def _show(request: ApprovalRequest, console: Console) -> None:
     from rich.padding import Padding
     from rich.syntax import Syntax
 
-    code = Syntax(request.display, "bash", theme="ansi_dark", background_color="default", word_wrap=True)
+    lexer, question = ("text", "May this be typed?") if request.typed else ("bash", "May this run?")
+    code = Syntax(request.display, lexer, theme="ansi_dark", background_color="default", word_wrap=True)
     isolation = "no isolation" if request.isolation == "none" else f"isolation: {request.isolation}"
     # A sub-agent's request comes from outside: nothing in it may draw on the terminal.
     shell = displayed(f"{request.shell}, {isolation}", _SHOWN)
-    console.print("\nMay this run?", style="bold")
+    console.print(f"\n{question}", style="bold")
     console.print(Padding(code, (0, 0, 0, 4)))
-    console.print(f"  in    {displayed(request.workdir or '?', _SHOWN)} ({shell})", soft_wrap=True)
+    where = f"into  {shell}" if request.typed else f"in    {displayed(request.workdir or '?', _SHOWN)} ({shell})"
+    console.print(f"  {where}", soft_wrap=True)
     console.print(f"  why   {displayed(request.reason, 2 * _SHOWN)}", soft_wrap=True)
 
 
 async def _ask(request: ApprovalRequest, terminal: Terminal) -> Decision:
     prefix = request.prefix
     words = "" if prefix is None else displayed(" ".join(prefix), _SHOWN)
-    always = "" if prefix is None else f"[a]lways `{words}` here, "
+    always = "" if prefix is None else f", [a]lways `{words}` here"
+    # A line from the terminal cannot say where a typed text has no line end, or a key that is no character.
+    edit = "" if request.typed else ", [e]dit"
     while True:
-        answer = (await terminal.line(f"[y]es, [n]o, {always}[e]dit? ")).strip().lower()
+        answer = (await terminal.line(f"[y]es, [n]o{always}{edit}? ")).strip().lower()
         if answer in ("y", "yes"):
             return Decision(approved=True, reason="yes, at the terminal")
         if answer in ("n", "no"):
             return Decision(approved=False, reason=await _reason(terminal))
         if answer in ("a", "always") and prefix is not None:
             return Decision(approved=True, reason=f"always `{words}`, at the terminal", scope="prefix", prefix=prefix)
-        if answer in ("e", "edit"):
+        if answer in ("e", "edit") and not request.typed:
             command = await _edited(request, terminal)
             if command == request.command:
                 return Decision(approved=True, reason="yes, at the terminal")

@@ -141,11 +141,12 @@ class ApprovalRequest:
         command: the exact text that will run.
         canonical: what memory compares; see `canonical_command`.
         workdir: where it would run, or None if unknown.
-        shell: the shell that would run it.
+        shell: the shell that would run it; of what would be typed, the program: "process 1: python3".
         isolation: how far the executor isolates ("none", "docker" ...).
         reason: why it is asked.
         judgement: `summary()` of the policy's judgement, or None.
         prefix: the words that "always" may be offered for, or None; see `offer_prefix`.
+        typed: whether a running program would read it, and not a shell.
     """
 
     id: str
@@ -157,6 +158,7 @@ class ApprovalRequest:
     reason: str = ""
     judgement: dict[str, Any] | None = None
     prefix: tuple[str, ...] | None = attrs.field(default=None, converter=_words)
+    typed: bool = False
 
     @classmethod
     def of(

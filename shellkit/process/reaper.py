@@ -15,7 +15,7 @@ import threading
 
 from .spawn import spawn
 
-__all__ = ["unwatch", "watch"]
+__all__ = ["unwatch", "watch", "watch_directory"]
 
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM PIPE TSTP
@@ -30,6 +30,7 @@ for round in 1 2 3 4 5 6 7 8; do
   left=
   for entry; do
     cookie=${entry%% *}; entry=${entry#* }; pid=${entry%% *}; cgroup=${entry#* }
+    [ "$pid" = - ] && { rm -f "$cgroup"/*; rmdir "$cgroup"; continue; }
     if [ -n "$cgroup" ]; then
       [ -e "$cgroup/cgroup.kill" ] && { echo 1 >"$cgroup/cgroup.kill"; left=1; }
       rmdir "$cgroup"/*/ "$cgroup"
@@ -77,7 +78,7 @@ class _Reaper:
 
 _lock = threading.Lock()
 _reaper: _Reaper | None = None
-#: What it has been told of each session.
+#: What it has been told of each session and directory.
 _sessions: dict[str, str] = {}
 
 
@@ -89,14 +90,28 @@ def watch(cookie: str, shell: int, cgroup: str) -> None:
         shell: process id of its shell (a new one replaces the old).
         cgroup: directory that holds the session, or "".
     """
+    _watch(cookie, f"{shell} {cgroup}")
+
+
+def watch_directory(name: str, path: str) -> None:
+    """See to it that a directory of plain files (a socket, say) does not outlive this process.
+
+    Args:
+        name: for `unwatch`; without blanks, and no other's.
+        path: the directory.
+    """
+    _watch(name, f"- {path}")
+
+
+def _watch(name: str, what: str) -> None:
     with _lock:
-        known = cookie in _sessions
-        _sessions[cookie] = line = f"+ {cookie} {shell} {cgroup}\n"
-        _tell(f"- {cookie}\n{line}" if known else line)
+        known = name in _sessions
+        _sessions[name] = line = f"+ {name} {what}\n"
+        _tell(f"- {name}\n{line}" if known else line)
 
 
 def unwatch(cookie: str) -> None:
-    """Forget a session that has been closed; the last one ends the reaper. Unknown names are ignored."""
+    """Forget what has been closed; the last one ends the reaper. Unknown names are ignored."""
     global _reaper
     with _lock:
         if _sessions.pop(cookie, None) is None:

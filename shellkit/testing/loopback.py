@@ -78,7 +78,10 @@ class _Connection(BaseHTTPRequestHandler):
     do_POST = do_DELETE = do_GET  # noqa: N815  (the names by which http.server looks them up)
 
     def _answer(self) -> None:
-        data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        data = self.rfile.read(length)
+        if len(data) != length:  # the client went away before it had asked
+            return
         body = json.loads(data) if self.headers.get_content_type() == "application/json" and data else {}
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))

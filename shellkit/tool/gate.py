@@ -104,7 +104,8 @@ class Gate:
                 canonical=wanted.command,
                 shell=wanted.reader,
                 isolation=self._runner.isolation,
-                reason=f"it would be typed into {wanted.reader}",
+                reason="what is typed into a program is approved by a person",
+                typed=True,
             )
         asked_by_policy = self._has_policy and self.approval.mode == "policy"
         reasons = "; ".join(judgement.reasons[:5]) if asked_by_policy else ""

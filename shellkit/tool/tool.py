@@ -132,6 +132,17 @@ class Tool(ABC, Generic[Asked, Result]):
         """
         return await self._guard(arguments, call_id, on_output, Answer(request, decision))
 
+    def asked(self, arguments: object) -> Wanted | None:
+        """Return what a call would run or type, and into what, as a person may see it; None for wrong arguments.
+
+        For those who show or log calls: it has no side effect, and decides nothing.
+        """
+        try:
+            wanted = self._validate(arguments)
+        except (InvalidArguments, ShellkitError):  # `call` tells the model
+            return None
+        return Wanted(command=wanted.command, workdir=wanted.workdir, reader=wanted.reader)
+
     # -- the gate --------------------------------------------------------------------------------------
 
     async def _pass(

@@ -164,7 +164,7 @@ def test_a_loop_can_pass_the_gate_itself(tool: ShellTool) -> None:
     """Issue 4.2: a loop that shows approvals gets each command with the call's id, and gives its output."""
     passed: list[tuple[object, str]] = []
 
-    async def pass_gate(arguments: object, call_id: str) -> ToolOutput:
+    async def pass_gate(tool: object, arguments: object, call_id: str) -> ToolOutput:
         passed.append((arguments, call_id))
         return ToolOutput(text="no", is_error=True)
 

@@ -63,7 +63,10 @@ OpenStage = Callable[..., contextlib.AbstractAsyncContextManager[Stage]]
 
 @pytest.fixture
 def stage(openai_server: StartServer, tmp_path: Path) -> OpenStage:
-    """Return a function that sets an agent up; `tool` holds options of the tool, the rest are the agent's."""
+    """Return a function that sets an agent up; `tool` holds options of the tool, the rest are the agent's.
+
+    With `several` the model has all tools, those for programs too.
+    """
 
     @contextlib.asynccontextmanager
     async def opened(
@@ -72,6 +75,7 @@ def stage(openai_server: StartServer, tmp_path: Path) -> OpenStage:
         blocking: bool = False,
         retries: int = 0,
         tool: dict[str, Any] | None = None,
+        several: bool = False,
         serve: dict[str, Any] | None = None,
         **options: Any,
     ) -> AsyncIterator[Stage]:
@@ -82,9 +86,10 @@ def stage(openai_server: StartServer, tmp_path: Path) -> OpenStage:
         workdir.mkdir(exist_ok=True)
         try:
             async with LocalExecutor(shell="bash", workdir=workdir, confinement="off") as shell:
-                gate = shell.as_tool(**{"approval": "never", "acknowledge_unsafe": True, **(tool or {})})
+                make: Any = shell.as_tools if several else shell.as_tool
+                tools = make(**{"approval": "never", "acknowledge_unsafe": True, **(tool or {})})
                 yield Stage(
-                    Agent(client, "scripted", gate, **{"instructions": "Be brief.", **options}), server, shell, workdir
+                    Agent(client, "scripted", tools, **{"instructions": "Be brief.", **options}), server, shell, workdir
                 )
         finally:
             client.close() if blocking else await client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import stat
@@ -222,7 +223,7 @@ def test_one_that_goes_away_ends_its_question_to_the_model() -> None:
             await until(lambda: arrived)
             asking.cancel()
             await asyncio.wait([asking])
-            await until(lambda: len(broker._connections) == 1)
+            await until(lambda: len(broker._server._connections) == 1)
             assert (await parent.client.responses.create(model="m", input="x")).output_text == "next"
 
     arrived: list[Any] = []
@@ -356,6 +357,27 @@ def test_the_socket_is_this_users_and_goes() -> None:
         asyncio.run(Parent(places[0], "t").__aenter__())
 
 
+def test_a_killed_agent_leaves_no_socket(eventually: Callable[..., None]) -> None:
+    """G4: where the agent is killed, the directory of its socket goes, too."""
+    program = """
+import asyncio
+from openai import AsyncOpenAI
+from shellkit.agent.broker import Broker
+from shellkit.agent.terms import Terms
+async def main():
+    async with Broker(AsyncOpenAI(api_key="x"), Terms(model="m", workdir="/"), None) as broker:
+        print(broker.invitation.socket, flush=True)
+        await asyncio.get_running_loop().create_future()
+asyncio.run(main())
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        path = process.stdout.readline().strip()
+        assert os.path.exists(path)
+        process.kill()
+    eventually(lambda: not os.path.exists(os.path.dirname(path)))
+
+
 def test_another_version_of_shellkit() -> None:
     """A broker that speaks otherwise is told apart from one that is gone."""
 
@@ -437,4 +459,31 @@ def test_closing_ends_what_is_open() -> None:
                 await parent.charge(1, 1)
 
     with serve(ScriptedModel(script)) as base_url:
+        asyncio.run(main(base_url))
+
+
+@pytest.mark.parametrize("size", [1 << 18, 1 << 23])
+def test_a_client_that_does_not_read_holds_nothing_up(size: int) -> None:
+    """G3: the broker closes although a sub-agent that was stopped has not read its answer, whole or in part."""
+
+    async def body(broker: Broker) -> None:
+        async with Parent(broker.invitation, "t") as parent:
+            head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {parent.invitation.id}\r\n"
+            _, writer = await asyncio.open_unix_connection(broker.invitation.socket, limit=1)
+            writer.write(f"{head}Content-Length: 13\r\n\r\n".encode() + b'{"model":"m"}')
+            await until(lambda: model.requests)
+            await parent.client.responses.create(model="m", input="x")
+            async with asyncio.timeout(10):
+                await broker.__aexit__(None, None, None)
+            writer.transport.abort()
+        # httpx2 leaves the generators of a stream that was cut short to the loop, one inside the other.
+        await until(lambda: gc.collect() == 0 and len(asyncio.all_tasks()) == 1)
+
+    model = ScriptedModel([[message("x" * size)], [message("other")]])
+
+    async def main(base_url: str) -> None:
+        async with AsyncOpenAI(base_url=base_url, api_key="x") as client:
+            await body(await Broker(client, TERMS, None).__aenter__())
+
+    with serve(model) as base_url:
         asyncio.run(main(base_url))

@@ -323,3 +323,21 @@ def test_stopping_before_anything_began(stage: Any) -> None:
             assert await goes_on(on)
 
     asyncio.run(main())
+
+
+def test_events_that_nobody_closes(stage: Any) -> None:
+    """F6: leaving the events without closing them ends the run when they are garbage, the command first."""
+
+    async def main() -> None:
+        calls = [run_shell("echo on; sleep 100; touch late", "c1")]
+        async with stage([calls, [message("fine")]]) as on:
+            async for event in on.agent.run("go"):
+                if isinstance(event, OutputChunk):
+                    break
+            while on.agent._feed is not None:
+                await asyncio.sleep(0.001)
+            assert await goes_on(on)
+            assert "the turn was cancelled" in on.told("c1")
+            assert not (on.workdir / "late").exists()
+
+    asyncio.run(main())

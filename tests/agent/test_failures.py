@@ -259,7 +259,7 @@ def test_a_shell_that_is_gone(stage: Any) -> None:
 
     async def main() -> None:
         async with stage([[run_shell("true")], [message("I stop.")]]) as on:
-            await on.agent.tool.probe()
+            await on.agent._tools[0].probe()
             await on.shell.close()
             events = await on.run()
             finished = next(event for event in events if isinstance(event, CallFinished))

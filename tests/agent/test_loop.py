@@ -385,3 +385,23 @@ def test_agents_are_made_without_a_loop() -> None:
     with LocalExecutor().sync() as shell:
         tool = shell.executor.as_tool(approval="never", acknowledge_unsafe=True)
         assert Agent(openai.OpenAI(api_key="x"), "m", tool).text == ""
+
+
+def test_runs_on_several_loops(openai_server: Any) -> None:
+    """G2: with a blocking client, each run may be on another event loop; shell and conversation are the same."""
+    import openai
+
+    from shellkit import LocalExecutor
+
+    server = openai_server([[run_shell("X=1")], [message("a")], [run_shell("echo $X")], [message("b")]])
+
+    async def run(agent: Agent) -> list[Event]:
+        return [event async for event in agent.run("go")]
+
+    with openai.OpenAI(base_url=server.base_url, api_key="x") as client, LocalExecutor(shell="bash").sync() as shell:
+        tool = shell.executor.as_tool(approval="never", acknowledge_unsafe=True)
+        agent = Agent(client, "m", tool)
+        asyncio.run(run(agent))
+        events = asyncio.run(run(agent))
+    assert texts(events)[0].startswith("1\n")
+    assert events[-1] == Stopped(reason="done", text="b")

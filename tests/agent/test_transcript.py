@@ -111,7 +111,7 @@ def test_after_a_crash(stage: Any, tmp_path: Path, api: str) -> None:
                 crashing.send_signal(signal.SIGKILL)
             with Transcript(path) as transcript:
                 agent = type(on.agent)(
-                    on.agent._model._client.client, "m", on.agent.tool, api=api, transcript=transcript
+                    on.agent._model._client.client, "m", on.agent._tools[0], api=api, transcript=transcript
                 )
                 events = [event async for event in agent.run("go on")]
                 assert events[-1] == Stopped(reason="done", text="fine")

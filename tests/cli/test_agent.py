@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -158,6 +159,58 @@ def test_signals_end_the_turn(start: Start, openai_server: StartServer, number: 
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
     assert (out, err, process.returncode) == (b"", b"shellkit: note: interrupted\n", 130)
+
+
+# -- programs and output ----------------------------------------------------------------------------------
+
+
+def test_cut_output_is_read(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 5.5: what is too large to be returned is kept outside of the working directory, read, and gone at the end."""
+
+    def script(body: dict[str, Any]) -> Step:
+        said = str(body["input"][-1])
+        if "function_call_output" not in said:
+            return [run("seq 100000")]
+        if ref := re.search(r"read_output, ref (\w+)", said):
+            arguments = {"ref": ref[1], "first_line": 50000}
+            return [function_call("read_output", arguments)]
+        return [message("read")]
+
+    server = openai_server(script)
+    temporary = tmp_path / "t"  # a short name: a socket lies there, too
+    temporary.mkdir()
+    (tmp_path / "work").mkdir()
+    env = {"OPENAI_API_KEY": KEY, "TMPDIR": str(temporary)}
+    done = shellkit(*options(server, "--workdir", "work", "x"), env=env)
+    assert (done.stdout, done.stderr, done.returncode) == ("read\n", "", 0)
+    assert output_of(server.model.requests[2]).startswith("50000\n")
+    assert list((tmp_path / "work").iterdir()) == []
+    assert [path for path in temporary.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("workdir", ["/", "."])
+def test_where_output_is_kept(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path, workdir: str) -> None:
+    """Issue 5.5: an agent in a directory that holds TMPDIR, or is the root, works all the same."""
+    server = openai_server([[run("seq 100000")], [message("done")]])
+    (tmp_path / "t").mkdir()
+    env = {"OPENAI_API_KEY": KEY, "TMPDIR": str(tmp_path / "t")}
+    done = shellkit(*options(server, "--workdir", workdir, "x"), env=env)
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+    assert "read_output, ref" in output_of(server.model.requests[1])
+
+
+def test_it_is_recorded(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 5.6: --record keeps the session's commands, and each program beside it; an existing file is not touched."""
+    calls = [run("echo in the shell"), function_call("exec_command", {"cmd": "echo in a program", "until": "exit"})]
+    server = openai_server([calls, [message("done")]])
+    words = options(server, "--record", "session.cast", "x")
+    done = shellkit(*words, env={"OPENAI_API_KEY": KEY})
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+    assert "in the shell" in shellkit("play", "--speed", "100", "session.cast").stdout
+    assert "in a program" in shellkit("play", "--speed", "100", "session-1.cast").stdout
+    again = shellkit(*words, env={"OPENAI_API_KEY": KEY})
+    assert again.returncode == 2
+    assert "session.cast exists; name another file" in again.stderr
 
 
 # -- hosted -----------------------------------------------------------------------------------------------

@@ -141,6 +141,41 @@ def test_ctrl_c_ends_the_command_then_the_turn(at_terminal: AtTerminal, openai_s
     assert "the user interrupted it" in output_of(asked[1])
 
 
+def test_ctrl_c_at_a_question(at_terminal: AtTerminal, openai_server: StartServer, tmp_path: Path) -> None:
+    """H3: Ctrl-C at the question refuses the command; the model is told, and goes on."""
+    server = openai_server([[run("touch ran")], [message("I see.")]])
+    process = at_terminal(server, "x")
+    process.expect_exact(QUESTION)
+    process.sendintr()
+    assert "I see." in rest(process)
+    assert process.exitstatus == 0
+    assert output_of(server.model.requests[1]).startswith("Not run: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_sub_agents(
+    at_terminal: AtTerminal,
+    openai_server: StartServer,
+    tmp_path: Path,
+    sleeps: Any,
+    eventually: Callable[..., None],
+) -> None:
+    """Issue 4, sub-agents: Ctrl-C ends the command that a sub-agent is, with whatever it runs."""
+    length = sleeps()
+
+    def script(body: dict[str, Any]) -> Step:
+        if body["model"] == "m":
+            told = "function_call_output" in str(body["input"])
+            return [message("all done")] if told else [run("shellkit agent --model child a")]
+        return [run(f"touch begun; sleep {length}")]
+
+    process = at_terminal(openai_server(script), "--approve", "never", "x")
+    eventually((tmp_path / "begun").exists, seconds=30)
+    process.sendintr()
+    assert "all done" in rest(process)
+    assert sleeps.left() == []
+
+
 def test_a_conversation(at_terminal: AtTerminal, openai_server: StartServer) -> None:
     """Issue 4, a REPL without a task: Ctrl-C at the prompt drops the line, in a turn the turn; Ctrl-D leaves."""
     server = openai_server([[run("A=kept")], [message("one")], Hang([message("two")], 6), [message("three")]])
@@ -184,3 +219,62 @@ def test_sub_agents_in_the_background_go_on(
     process.sendeof()
     rest(process)
     assert process.exitstatus == 0
+
+
+def test_typing_is_asked_about(at_terminal: AtTerminal, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 5.3: the person sees what would be typed into which program; the answer is seen, and what came of it."""
+    steps: list[Step] = [
+        [function_call("exec_command", {"cmd": "cat > typed; echo read", "tty": True})],
+        [function_call("write_stdin", {"session_id": 1, "chars": "good\n"})],
+        [function_call("write_stdin", {"session_id": 1, "chars": "bad\x1b[2J\n"})],
+        [function_call("write_stdin", {"session_id": 1, "chars": "\x04", "until": "exit"})],
+        [message("typed")],
+    ]
+    server = openai_server(steps)
+    process = at_terminal(server, "x")
+    process.expect_exact("May this run?")
+    process.expect_exact("[y]es, [n]o, [e]dit? ")
+    process.sendline("y")
+    process.expect_exact("process 1 runs on")
+    process.expect_exact("process 1: cat > typed; echo read <- good")
+    process.expect_exact("May this be typed?")
+    process.expect_exact("into  process 1: cat > typed; echo read, no isolation")
+    process.expect_exact("why   what is typed into a program is approved by a person")
+    process.expect_exact("[y]es, [n]o? ")
+    process.sendline("e")
+    process.expect_exact("Answer with one of the letters in brackets.")
+    process.sendline("y")
+    process.expect_exact("May this be typed?")
+    process.expect_exact("bad\\x1b[2J")
+    process.expect_exact("[y]es, [n]o? ")
+    process.sendline("n")
+    process.expect_exact("reason: ")
+    process.sendline("not that")
+    process.expect_exact("May this be typed?")
+    process.expect_exact("\\x04")
+    process.expect_exact("[y]es, [n]o? ")
+    process.sendline("y")
+    shown = rest(process)
+    assert "read\n[exit code 0, " in shown
+    assert "typed\n" in shown
+    assert "not that" in output_of(server.model.requests[3])
+    assert (tmp_path / "typed").read_text() == "good\n"
+
+
+def test_typing_is_asked_about_once(at_terminal: AtTerminal, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 5.3: with --typing first a program is cleared by the first answer."""
+    steps: list[Step] = [
+        [function_call("exec_command", {"cmd": "cat > typed", "tty": True})],
+        *([function_call("write_stdin", {"session_id": 1, "chars": f"{n}\n"})] for n in (1, 2, 3)),
+        [function_call("stop_process", {"session_id": 1})],
+        [message("typed")],
+    ]
+    process = at_terminal(openai_server(steps), "--typing", "first", "x")
+    for question in ("May this run?", "May this be typed?"):
+        process.expect_exact(question)
+        process.expect_exact("? ")
+        process.sendline("y")
+    shown = rest(process)
+    assert "May this" not in shown
+    assert "stop_process process 1: cat > typed" in shown
+    assert (tmp_path / "typed").read_text() == "1\n2\n3\n"

@@ -284,7 +284,7 @@ def test_the_gate_is_the_only_way(bench: Any) -> None:
     assert asyncio.run(try_all()) == [True] * 4
     assert it.made == []
     public = {name for name in dir(tool) if not name.startswith("_") and callable(getattr(tool, name))}
-    assert public == {"call", "resume", "approval_request", "probe"}
+    assert public == {"call", "resume", "approval_request", "asked", "probe"}
 
 
 def test_the_approved_text_is_what_runs(bench: Any) -> None:

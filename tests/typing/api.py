@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, assert_type
+
+from openai import AsyncOpenAI
 
 from shellkit import (
     BackgroundJob,
@@ -22,6 +25,18 @@ from shellkit import (
     ShellResult,
     resolve,
 )
+from shellkit.adapters.openai_tools import Container
+from shellkit.agent import (
+    Agent,
+    CallFinished,
+    CallRequested,
+    Event,
+    HostedShell,
+    Stopped,
+    Transcript,
+    Usage,
+)
+from shellkit.tool import ToolOutput
 
 
 async def conversation() -> str:
@@ -121,6 +136,27 @@ def which_shell() -> tuple[str, ...]:
     shell = resolve("bash", environ={})
     assert_type(shell, Shell)
     return shell.persistent_argv
+
+
+async def agent(client: AsyncOpenAI, executor: Executor) -> str:
+    talk = Agent(client, "gpt-5", executor.as_tool(), api="chat", max_tokens=100_000, transcript=Transcript("talk"))
+    async with aclosing(talk.run("what is slow here?")) as events:
+        async for event in events:
+            assert_type(event, Event)
+            match event:
+                case CallRequested(call_id=call_id, commands=commands):
+                    assert_type(call_id, str)
+                    assert_type(commands, tuple[str, ...])
+                case CallFinished(output=output):
+                    assert_type(output, ToolOutput)
+                case Stopped(reason="error", error=error):
+                    assert_type(error, str)
+                    talk.stop()
+    assert_type(talk.cancel(), bool)
+    async with HostedShell(client, container=Container(memory_limit="4g")) as hosted:
+        hosted_talk = Agent(client, "gpt-5", None, form="hosted", hosted=hosted)
+        assert_type(hosted_talk.usage, Usage)
+        return str([await hosted.read(file) for file in await hosted.files()])
 
 
 def wrong_calls_are_errors(executor: Executor, result: ShellResult) -> None:

@@ -1,0 +1,85 @@
+"""The Responses API's history: what is sent when the server has lost it, and what it cannot take back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shellkit.agent import Stopped, Transcript
+from shellkit.testing.scripted_model import function_call, message, reasoning
+
+
+def run_shell(command: str, call_id: str | None = None) -> dict[str, Any]:
+    return function_call("run_shell", {"command": command, "timeout": None, "workdir": None}, call_id)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_server_that_forgets(stage: Any, stream: bool) -> None:
+    """Issue 4.2, `previous_response_id`: when the server has no such response any more, it is sent all, and so on."""
+
+    async def main() -> None:
+        script = [[message("one"), run_shell("echo 1", "c1")], [message("two")], [message("three")], [message("four")]]
+        async with stage(script, stream=stream) as on:
+            await on.run("first")
+            on.server.model._stored.clear()
+            assert await on.ends("second") == Stopped(reason="done", text="three")
+            refused, repeated = on.server.model.requests[-2:]
+            assert "previous_response_id" in refused
+            assert "previous_response_id" not in repeated
+            sent = json.dumps(repeated["input"])
+            assert [
+                sent.index(known) for known in ("first", "one", "echo 1", "exit code 0", "two", "second")
+            ] == sorted(sent.index(known) for known in ("first", "one", "echo 1", "exit code 0", "two", "second"))
+            await on.run("third")
+            assert on.server.model.requests[-1]["store"] is False
+            assert len(on.server.model.requests) == 5
+
+    asyncio.run(main())
+
+
+def test_thoughts_that_were_not_given_out(stage: Any, tmp_path: Path) -> None:
+    """Issue 4.4, --resume: thoughts of which there is only the id are left out, with the ids of what followed them."""
+
+    async def main() -> None:
+        with Transcript(tmp_path / "talk") as transcript:
+            script = [[reasoning(), message("I look."), run_shell("echo 1", "c1")], [message("Done.")]]
+            async with stage(script, transcript=transcript) as on:
+                await on.run("first")
+        with Transcript(tmp_path / "talk") as transcript:
+            assert "reasoning" in json.dumps(transcript.items)
+            async with stage([[message("fine")]], transcript=transcript) as on:
+                assert await on.ends("second") == Stopped(reason="done", text="fine")
+                (request,) = on.server.model.requests
+                assert "reasoning" not in json.dumps(request["input"])
+                assert not [item for item in request["input"] if "id" in item]
+                assert on.told("c1").startswith("1\n")
+
+    asyncio.run(main())
+
+
+def test_items_go_back_as_input(stage: Any) -> None:
+    """The SDK's types of input items: what the server adds to an item, or leaves empty, is not sent back."""
+
+    async def main() -> None:
+        call = {**run_shell("echo 1", "c1"), "created_by": "someone", "namespace": None}
+        async with stage([[call], [message("done")]], stateless=True) as on:
+            await on.run()
+            sent = next(item for item in on.sent() if item.get("type") == "function_call")
+            assert set(sent) == {"type", "id", "call_id", "name", "arguments", "status"}
+
+    asyncio.run(main())
+
+
+def test_a_refusal_is_what_the_model_says(stage: Any) -> None:
+    """Responses API, refusal part: the model's own refusal is its message."""
+
+    async def main() -> None:
+        refusal = {**message(""), "content": [{"type": "refusal", "refusal": "I won't."}]}
+        async with stage([[refusal]], stream=False) as on:
+            assert await on.ends() == Stopped(reason="done", text="I won't.")
+
+    asyncio.run(main())
