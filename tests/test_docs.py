@@ -38,8 +38,10 @@ def programs() -> Iterator[Any]:
     """Yield the Python blocks of all pages as parameters named page:line."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for found in re.finditer(r"^```python *\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-            yield pytest.param(found[1], id=f"{name_of(page)}:{text.count(chr(10), 0, found.start()) + 1}")
+        for found in re.finditer(r"^```python(?: requires (\w+))? *\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            marks = [pytest.mark.requires(found[1])] if found[1] else []
+            line = text.count(chr(10), 0, found.start()) + 1
+            yield pytest.param(found[2], id=f"{name_of(page)}:{line}", marks=marks)
 
 
 def prose(page: Path) -> str:

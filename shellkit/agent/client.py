@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -72,10 +72,7 @@ class Client:
                     yield event
             finally:
                 await events.close()
-                del events
-                # The package leaves generators within its streams to the event loop (AsyncStream.__stream__ of openai
-                # 3.57), which needs a round for them: nothing is left when the last event has been read.
-                await asyncio.sleep(0)
+                await _unwind(events)
             return
         reading = False
         try:
@@ -90,6 +87,21 @@ class Client:
         finally:
             if not reading:  # else the thread that reads closes it
                 events.close()
+
+
+async def _unwind(events: AsyncIterator[Any]) -> None:
+    """End the generators within a stream of the package that has been closed, so that none is left to the collector.
+
+    One that was left early is part of a circle (`AsyncStream._iterator`, openai 3.57) until garbage is collected, maybe
+    when the event loop is closing; it ends when it reads on. One that was read to the end of a chat has let go of
+    those within, which the loop closes in its next rounds.
+    """
+    try:
+        async for _ in events:
+            pass
+    except Exception as error:  # noqa: BLE001  (it reads what is closed; the reply has been dealt with)
+        _log.debug("a closed stream was unwound: %r", error)
+    await asyncio.sleep(0)
 
 
 def _check_stream(events: Any) -> None:

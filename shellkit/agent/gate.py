@@ -10,6 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from ..adapters.openai_responses import MalformedCall, call_output, called_tool, commands, refusal
 from ..policy.approvals import ApprovalRequest, Decision
 from ..sessions.base import StreamName
@@ -113,7 +115,9 @@ class WatchedGate:
             return await tool.call(arguments, call_id=call_id, on_output=self._see)
         await self._emit(ApprovalAsked(call_id=call_id, request=request))
         decision = await _ask(approver, request)
-        await self._emit(ApprovalGiven(call_id=call_id, decision=decision))
+        hides = request.secret and decision.command is not None
+        shown = attrs.evolve(decision, command="(not shown: the program asks for a secret)") if hides else decision
+        await self._emit(ApprovalGiven(call_id=call_id, decision=shown))
         self._runs = decision.approved
         return await tool.resume(request, decision, arguments, call_id=call_id, on_output=self._see)
 

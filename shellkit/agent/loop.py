@@ -104,7 +104,7 @@ class Agent:
             self._model.history.extend(transcript.items)
             self._model.record_to(transcript.append)
         self._gate = WatchedGate(self._tools, self._emit, self._emit_output) if self._tools else None
-        self._answered: dict[str, tuple[Item, Item]] = {}
+        self._answered: dict[str, tuple[Item, Item]] = {}  # call and output by the call's id
         self._feed: EventFeed | None = None
         self._work: asyncio.Task[None] | None = None
         self._stopping = False
@@ -228,19 +228,22 @@ class Agent:
         raise AssertionError("a turn ends with a reply or an exception")
 
     async def _answer(self, call: Call) -> None:
-        known = self._answered.get(call.call_id)
-        if known is not None and same(known[0], call.item):
-            self._model.answer(known[1])
-            return
         assert self._gate is not None  # a model without a tool has no calls to answer
-        output = await self._gate.answer(call)
-        self._model.answer(output)
-        self._answered[call.call_id] = (call.item, output)
+        self._record(call, self._known(call) or await self._gate.answer(call))
 
     def _close_calls(self, reason: str) -> None:
         for call in self._model.open_calls():
             assert self._gate is not None
-            self._model.answer(self._gate.close(call, reason))
+            self._record(call, self._known(call) or self._gate.close(call, reason))
+
+    def _known(self, call: Call) -> Item | None:
+        """Return the output of a call that came before, so that it runs once."""
+        item, output = self._answered.get(call.call_id, ({}, None))
+        return output if same(item, call.item) else None
+
+    def _record(self, call: Call, output: Item) -> None:
+        self._model.answer(output)
+        self._answered[call.call_id] = (call.item, output)
 
     # -- before a run ----------------------------------------------------------------------------------
 

@@ -57,8 +57,13 @@ class PrivateServer:
         Raises:
             ShellkitError: there can be no socket.
         """
-        # 0700 (mkdtemp(3)), so that nobody else can connect: unix(7) asks for the rights of the directory.
-        self._directory = tempfile.mkdtemp(prefix=self._prefix, dir=place)
+        try:
+            # 0700 (mkdtemp(3)), so that nobody else can connect: unix(7) asks for the rights of the directory.
+            self._directory = tempfile.mkdtemp(prefix=self._prefix, dir=place)
+        except OSError as error:
+            raise ShellkitError(
+                f"no directory for a socket ({error}); set TMPDIR to one that can be written"
+            ) from error
         reaper.watch_directory(os.path.basename(self._directory), self._directory)
         try:
             # Under its name only when it listens: one that refuses is taken for a dead process's.

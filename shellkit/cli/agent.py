@@ -60,7 +60,10 @@ def agent(**chosen: Any) -> None:
     stdin as the task.
 
     The key is taken from OPENAI_API_KEY (on Azure, from AZURE_OPENAI_API_KEY before that) and reaches neither the
-    shell nor any log. Without --timeout a command may take ten minutes.
+    shell nor any log.
+
+    A command that takes longer than --timeout, or ten minutes, runs on as a program. The model can launch programs
+    itself, too, and type to them; `shellkit ps` lists those that run.
 
     The model can start sub-agents: `shellkit agent TASK` in its shell. They need no key, ask you through this agent,
     and may not do more than it may.

@@ -165,6 +165,7 @@ def _tools(
         policy=READ_ONLY if policy is None and terms.approve == "policy" else policy,
         acknowledge_unsafe=True,  # --approve never says so
         audit=audit,
+        on_timeout="background",
     )
 
 

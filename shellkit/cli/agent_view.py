@@ -81,6 +81,8 @@ class AgentView:
     def _finished(self, output: ToolOutput) -> None:
         if (result := output.result) is not None:  # its output has been seen
             ended = "time-out" if result.timed_out else f"exit code {result.exit_code}"
+            if result.process_id is not None:
+                ended += f", process {result.process_id} runs on"
             self._line(f"[{ended}, {result.duration:.1f} s]", "dim")
         elif (update := output.update) is not None:
             self._stream(update.output, "dim")

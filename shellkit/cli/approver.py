@@ -92,16 +92,19 @@ async def _ask(request: ApprovalRequest, terminal: Terminal) -> Decision:
     prefix = request.prefix
     words = "" if prefix is None else displayed(" ".join(prefix), _SHOWN)
     always = "" if prefix is None else f", [a]lways `{words}` here"
-    # A line from the terminal cannot say where a typed text has no line end, or a key that is no character.
-    edit = "" if request.typed else ", [e]dit"
+    # A line from the terminal says neither that a text has no line end nor what key is no character.
+    instead = ", [t]ype it yourself" if request.secret else "" if request.typed else ", [e]dit"
     while True:
-        answer = (await terminal.line(f"[y]es, [n]o{always}{edit}? ")).strip().lower()
+        answer = (await terminal.line(f"[y]es, [n]o{always}{instead}? ")).strip().lower()
         if answer in ("y", "yes"):
             return Decision(approved=True, reason="yes, at the terminal")
         if answer in ("n", "no"):
             return Decision(approved=False, reason=await _reason(terminal))
         if answer in ("a", "always") and prefix is not None:
             return Decision(approved=True, reason=f"always `{words}`, at the terminal", scope="prefix", prefix=prefix)
+        if answer in ("t", "type") and request.secret:
+            typed = await terminal.line("not shown while you type: ", echo=False)
+            return Decision(approved=True, reason="typed at the terminal", command=f"{typed}\n")
         if answer in ("e", "edit") and not request.typed:
             command = await _edited(request, terminal)
             if command == request.command:

@@ -92,8 +92,12 @@ class Terminal:
         except termios.error as error:  # not an OSError, for historical reasons
             raise OSError(*error.args) from error
 
-    async def line(self, prompt: str) -> str:
+    async def line(self, prompt: str, *, echo: bool = True) -> str:
         """Return the next line, without its end.
+
+        Args:
+            prompt: shown before it.
+            echo: whether the line shows while it is typed.
 
         Raises:
             Unanswered: end-of-file, Ctrl-C, bytes that are no text, or the terminal is gone.
@@ -119,7 +123,7 @@ class Terminal:
         def interrupt(*_: object) -> None:
             loop.call_soon_threadsafe(_fail, answer, "interrupted at the question")
 
-        with _on_interrupt(interrupt):
+        with _on_interrupt(interrupt), contextlib.nullcontext() if echo else self._unseen():
             loop.add_reader(self._fd, take)
             try:
                 self.say(prompt)
@@ -129,6 +133,17 @@ class Terminal:
                 raise
             finally:
                 loop.remove_reader(self._fd)
+
+    @contextlib.contextmanager
+    def _unseen(self) -> Iterator[None]:
+        before = termios.tcgetattr(self._fd)
+        # The end of the line does show (ECHONL, termios(3)).
+        unseen = [*before[:3], before[3] & ~termios.ECHO | termios.ECHONL, *before[4:]]
+        termios.tcsetattr(self._fd, termios.TCSADRAIN, unseen)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(self._fd, termios.TCSADRAIN, before)
 
     @property
     def edits(self) -> bool:

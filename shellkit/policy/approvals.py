@@ -147,6 +147,8 @@ class ApprovalRequest:
         judgement: `summary()` of the policy's judgement, or None.
         prefix: the words that "always" may be offered for, or None; see `offer_prefix`.
         typed: whether a running program would read it, and not a shell.
+        secret: whether the program asks for a secret: `command` tells only how long the text is. A decision's `command`
+            takes its place, as secretly.
     """
 
     id: str
@@ -159,6 +161,7 @@ class ApprovalRequest:
     judgement: dict[str, Any] | None = None
     prefix: tuple[str, ...] | None = attrs.field(default=None, converter=_words)
     typed: bool = False
+    secret: bool = False
 
     @classmethod
     def of(

@@ -110,12 +110,14 @@ class Wanted:
         command: the text that is judged, approved and recorded.
         workdir: the directory that it shall run in (absolute), or None.
         reader: what reads the text, where that is a running program and not the shell.
+        hidden: whether nobody may see the text, since the reader asks for a secret: `command` says how long it is.
         granted: why nobody needs to be asked, or "" to go by the approval mode and the policy.
     """
 
     command: str
     workdir: str | None = None
     reader: str = ""
+    hidden: bool = False
     granted: str = ""
 
     def edited(self, command: str) -> Self:

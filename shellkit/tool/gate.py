@@ -106,6 +106,7 @@ class Gate:
                 isolation=self._runner.isolation,
                 reason="what is typed into a program is approved by a person",
                 typed=True,
+                secret=wanted.hidden,
             )
         asked_by_policy = self._has_policy and self.approval.mode == "policy"
         reasons = "; ".join(judgement.reasons[:5]) if asked_by_policy else ""

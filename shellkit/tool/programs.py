@@ -176,6 +176,7 @@ class WriteStdin(_ProgramTool):
         return _Typing(
             command=_hidden(chars, _UNSEEN) if known.asks_secret else chars,
             secret=chars if known.asks_secret else None,
+            hidden=known.asks_secret,
             reader=reader,
             granted=f"typing={self._typing}" if granted else "",
             **looking,

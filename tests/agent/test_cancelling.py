@@ -141,6 +141,24 @@ def test_while_a_command_runs(stage: Any, api: str, ending: str) -> None:
 
 
 @APIS
+def test_stopping_at_a_call_that_comes_twice(stage: Any, api: str) -> None:
+    """Issue 4, must hold, duplicate call: both have the one output, also when the turn is cancelled between them."""
+
+    async def main() -> None:
+        twice = [run_shell("echo x >> log; cat log", "c1")] * 2
+        async with stage([twice, [message("fine")]], api=api) as on:
+            async for event in on.agent.run("go"):
+                if isinstance(event, CallFinished):
+                    on.agent.stop()
+            assert event == Stopped(reason="cancelled")
+            assert await goes_on(on)
+            assert on.told("c1").startswith("x\n[exit code 0")
+            assert (on.workdir / "log").read_text() == "x\n"
+
+    asyncio.run(main())
+
+
+@APIS
 def test_interrupting_the_command_only(stage: Any, api: str) -> None:
     """Issue 4.4, Ctrl-C: `cancel` ends the running command; the model is told, and the turn goes on."""
 

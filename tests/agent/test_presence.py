@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from shellkit import ShellkitError
+from shellkit.agent.http import IncomingRequest
 from shellkit.agent.presence import Presence, RunningAgent, running_agents
 from shellkit.agent.private import private_directory, runtime_directory
+from shellkit.agent.server import PrivateServer
 from shellkit.process.update import ProcessInfo
 
 
@@ -134,6 +136,15 @@ def test_without_a_runtime_directory(monkeypatch: pytest.MonkeyPatch, runtime: P
     for value in ("", "/missing"):
         monkeypatch.setenv("XDG_RUNTIME_DIR", value)
         assert runtime_directory() == str(runtime / f"shellkit-{os.geteuid()}")
+
+
+def test_no_room_for_a_socket() -> None:
+    """Bad input: where no directory can be made, the message says so and names the remedy."""
+    server = PrivateServer(IncomingRequest.end, "x-")
+    with pytest.raises(ShellkitError, match="set TMPDIR to another one"):
+        asyncio.run(server.open("/proc"))
+    with pytest.raises(RuntimeError, match="before `open`"):
+        assert server.path
 
 
 def test_too_long_a_name(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> None:

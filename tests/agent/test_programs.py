@@ -85,11 +85,11 @@ def test_what_is_typed_is_shown_and_a_password_is_not(stage: Any, caplog: pytest
 
         async def approver(request: ApprovalRequest) -> Decision:
             asked.append(request)
-            return Decision(approved=True)
+            return Decision(approved=True, command=f"{PASSWORD}!\n" if request.secret else None)
 
         async with stage(script, several=True, tool={"approval": "always", "approver": approver}) as on:
             events = await on.run()
-            assert str(len(PASSWORD)) in on.told("c3")
+            assert str(len(PASSWORD) + 1) in on.told("c3")
             typed = [event for event in events if isinstance(event, CallRequested) and event.name == "write_stdin"]
             assert [event.commands[0] for event in typed] == [
                 "visible\n\x04",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -278,3 +279,29 @@ def test_typing_is_asked_about_once(at_terminal: AtTerminal, openai_server: Star
     assert "May this" not in shown
     assert "stop_process process 1: cat > typed" in shown
     assert (tmp_path / "typed").read_text() == "1\n2\n3\n"
+
+
+def test_a_person_types_the_password(at_terminal: AtTerminal, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 5.3: what a program asks for secretly a person can type instead; the model and the terminal never see it."""
+    asks = f'{sys.executable} -c "import getpass; print(len(getpass.getpass()))"'
+    steps: list[Step] = [
+        [function_call("exec_command", {"cmd": asks, "tty": True})],
+        [function_call("write_stdin", {"session_id": 1, "chars": "ask the user\n", "until": "exit"})],
+        [message("It is in.")],
+    ]
+    server = openai_server(steps)
+    process = at_terminal(server, "--log", "log", "--audit", "audit", "--resume", "conversation", "x")
+    process.logfile_read = seen = io.BytesIO()
+    process.expect_exact(QUESTION)
+    process.sendline("y")
+    process.expect_exact("(13 characters, not shown: the program asks for a secret)")
+    process.expect_exact("[y]es, [n]o, [t]ype it yourself? ")
+    process.sendline("t")
+    process.expect_exact("not shown while you type: ")
+    process.sendline("open sesame")
+    process.expect_exact("It is in.")
+    rest(process)
+    assert "11\n[exit code 0" in output_of(server.model.requests[2])
+    assert b"sesame" not in seen.getvalue()
+    assert "sesame" not in str(server.model.requests)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file() and b"sesame" in path.read_bytes()] == []

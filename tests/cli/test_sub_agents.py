@@ -169,16 +169,25 @@ def test_a_sub_agent_that_fails_says_why(shellkit: Shellkit, openai_server: Star
     assert "[exit code 1" in outputs(server)[0]
 
 
-def test_a_time_out_ends_a_sub_agent(shellkit: Shellkit, openai_server: StartServer) -> None:
-    """F2: a sub-agent ends with the command that started it, and with it what it was running; then others may start."""
+def test_a_time_out_and_a_sub_agent(shellkit: Shellkit, openai_server: StartServer) -> None:
+    """Issue 5.4: at the time-out of its command a sub-agent runs on beside others; it can be stopped."""
 
     def child(said: str, output: str) -> Step:
         return Hang() if said == "hang" else [message("next")]
 
-    steps = run("shellkit agent --model child hang", timeout=5), run("shellkit agent --model child b")
-    server = openai_server(parent_of(*steps, child=child))
+    server = openai_server(
+        parent_of(
+            run("shellkit agent --model child hang", timeout=5),
+            run("shellkit agent --model child b"),
+            [function_call("stop_process", {"session_id": 1})],
+            [function_call("list_processes", {})],
+            child=child,
+        )
+    )
     done = start(shellkit, server)
     assert done.stdout == "all done\n"
-    late, after = outputs(server)
-    assert "timed out" in late
+    late, after, stopped, listed = outputs(server)
+    assert "session_id 1" in late
     assert after.startswith("next\n")
+    assert "exit code" in stopped
+    assert "running" not in listed

@@ -271,6 +271,7 @@ def test_the_gate_is_the_only_way(bench: Any) -> None:
 
     async def try_all() -> list[bool]:
         arguments = {"command": "touch a", "timeout": None, "workdir": None}
+        assert tool.asked(arguments).command == "touch a"
         request = await tool.approval_request(arguments)
         assert request is not None
         outputs = [

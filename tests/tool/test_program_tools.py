@@ -227,12 +227,35 @@ def test_a_password_shows_nowhere(play: Play, person: Any, tmp_path: Path) -> No
     assert verify(tmp_path / "audit").ok
 
 
+def test_what_may_be_seen_of_a_call(play: Play) -> None:
+    """Issue 5, 3: who shows or logs calls sees what would run or be typed, and into what; no password, no side effect."""
+
+    async def scene(model: Model) -> None:
+        def seen(name: str, **arguments: Any) -> Any:
+            asked = model.tools[name].asked(arguments)
+            return asked and (asked.command, asked.reader)
+
+        assert seen("run_shell", command="ls") == ("ls", "")
+        assert seen("exec_command", cmd="cat") == ("cat", "")
+        assert seen("list_processes") == ("", "the list of processes")
+        assert seen("write_stdin", session_id=1, chars="x") is None
+        await model.start(ASKS, tty=True)
+        hidden = ("(8 characters, not shown: the program asks for a secret)", f"process 1: {ASKS}")
+        assert seen("write_stdin", session_id=1, chars="hunter2\n") == hidden
+        assert "hunter2" not in repr(model.tools["write_stdin"].asked({"session_id": 1, "chars": "hunter2\n"}))
+        assert seen("stop_process", session_id=1) == ("", f"process 1: {ASKS}")
+        assert model.executor.process(1).running
+        await model.executor.close()
+        assert seen("stop_process", session_id=1) is None
+
+    play(scene, **FREE)
+
+
 def test_a_password_that_a_person_replaces(play: Play, tmp_path: Path) -> None:
     """H4: the person may type the password instead of the model; that one shows nowhere either."""
 
     async def approve(request: ApprovalRequest) -> Decision:
-        hidden = "not shown" in request.command
-        return Decision(approved=True, command="another one\n" if hidden else None)
+        return Decision(approved=True, command="another one\n" if request.secret else None)
 
     async def scene(model: Model) -> str:
         await model.start(ASKS, tty=True)

@@ -17,9 +17,10 @@ from shellkit.adapters.openai_tools import (
     local_shell_tool,
     shell_tool,
 )
+from shellkit.agent import Agent, Event
 from shellkit.testing.loopback import serve
 from shellkit.testing.scripted_model import Failure, Hang, ScriptedModel, message, shell_call
-from shellkit.tool import ShellTool, ToolOutput
+from shellkit.tool import ShellTool, Tool, ToolOutput
 
 
 async def responses(client: AsyncOpenAI, tool: ShellTool) -> str:
@@ -38,6 +39,15 @@ async def chat(client: OpenAI, tool: ShellTool) -> None:
     reply = client.chat.completions.create(model="m", messages=messages, tools=[function_tool(tool, "chat")])
     for call in reply.choices[0].message.tool_calls or ():
         messages.append(await answer(tool, call))
+
+
+async def several(client: AsyncOpenAI, tools: tuple[Tool[Any, Any], ...]) -> None:
+    agent = Agent(client, "m", tools)
+    async for event in agent.run("go"):
+        assert_type(event, Event)
+    response = await client.responses.create(model="m", input="go", tools=[function_tool(tool) for tool in tools])
+    for call in filter(needs_answer, response.output):
+        await answer(tools, call)
 
 
 async def by_hand(item: dict[str, Any], output: ToolOutput) -> None:
