@@ -11,7 +11,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import attrs
@@ -67,6 +66,7 @@ class Programs:
         self._gone: dict[int, str] = {}
         self._last_id = 0
         self._closed = False
+        self._look_planned = False
 
     # -- for the executor ------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class Programs:
         await session.start()
         # In the table before the first wait: a cancelled caller does not lose the program.
         entry, evicted = self._add(command, session, watch, spill)
-        self._watch_limits(entry)
+        self._watch_limits()
         if evicted is not None:
             try:
                 await evicted.session.terminate()
@@ -106,7 +106,7 @@ class Programs:
         entry, evicted = self._add(result.command, AdoptedJob(result, [watch]), watch, None)
         if evicted is not None:
             evicted.give_back()  # at once, since `run` has had its time
-        self._watch_limits(entry)
+        self._watch_limits()
         return entry.id
 
     async def write(self, process_id: int, chars: str, yield_time: float, until: Until) -> ProcessUpdate:
@@ -262,32 +262,41 @@ class Programs:
             choices.append((left, idle, f"a program that no call is about may run for {idle:g} s"))
         return min(choices)
 
-    def _watch_limits(self, entry: Entry) -> None:
-        if self._limits.life is None and self._limits.idle is None:
-            return
-        # While somebody waits it is not idle, so there may be nothing to look forward to; look again all the same.
-        # By number, so that what has ended is not kept in memory until then.
-        look = partial(self._end_if_due, entry.id)
-        self.pump.run(look, after=min(self._left(entry)[0], self._limits.idle or math.inf))
+    def _watch_limits(self) -> None:
+        """See to it that what has had its time is ended; called with each new program."""
+        with self._mutex:
+            planned, self._look_planned = self._look_planned, True
+        if not planned:
+            self._plan_look()
 
-    def _end_if_due(self, process_id: int) -> None:
-        """Called in the pump's thread."""
-        entry = self._entries.get(process_id)
-        if entry is None or not entry.session.running:
-            return
-        left, _, why = self._left(entry)
-        if left > 0:
-            self._watch_limits(entry)
-            return
-        entry.expired = f"it was ended because its time was up: {why}"
-        entry.give_back()
+    def _plan_look(self) -> None:
+        # One look for all: one for each would keep what has ended in memory until then.
+        with self._mutex:
+            running = [entry for entry in self._entries.values() if entry.session.running]
+            # While somebody waits for it a program is not idle, and may be as soon as that is over.
+            after = min((self._left(entry)[0] for entry in running), default=math.inf)
+            after = min(after, self._limits.idle or math.inf)
+            self._look_planned = bool(running) and after < math.inf
+        if self._look_planned:
+            self.pump.run(self._look, after=after)
+
+    def _look(self) -> None:
+        """End what has had its time; called in the pump's thread."""
+        for entry in self._running():
+            left, _, why = self._left(entry)
+            if left <= 0:
+                entry.expired = f"it was ended because its time was up: {why}"
+                entry.give_back()
+        self._plan_look()
+
+    def _running(self) -> list[Entry]:
+        with self._mutex:
+            return [entry for entry in self._entries.values() if entry.session.running]
 
     def _announcements(self) -> list[str]:
         """Return what is about to be ended because its time is over."""
-        with self._mutex:
-            entries = [each for each in self._entries.values() if each.session.running]
         found = []
-        for each in entries:
+        for each in self._running():
             left, limit, why = self._left(each)
             if left < min(_ANNOUNCED, limit * _ANNOUNCED_PART):
                 found.append(f"{each.name} will be ended in {max(left, 0):.0f} s: {why}")

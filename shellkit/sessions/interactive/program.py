@@ -87,6 +87,8 @@ class Program:
     ) -> None:
         # Reentrant, because its methods call each other.
         self._lock = threading.RLock()
+        #: One of its own for what may take 20 ms: nobody who types shall wait for that.
+        self._entering = threading.Lock()
         self._channel = channel
         self._pump = pump
         self._sinks = list(sinks)
@@ -294,13 +296,14 @@ class Program:
                 self._look_at_end()
                 self._note_end(buffer)
             os.close(self._pidfd)
-        self._containment.close()
+        with self._entering:
+            self._containment.close()
         reaper.unwatch(self._cookie)
 
     # -- called by the pump ------------------------------------------------------------------------------
 
     def _enter(self) -> None:
-        with self._lock:
+        with self._entering:
             if not self._released:
                 self._containment.enter(self.pid)
 
@@ -359,9 +362,10 @@ class Program:
 
     def _receive(self, data: memoryview) -> None:
         self._tell_sinks(lambda sink: sink.output(data))
-        whole = len(data) - _unfinished(data)
-        self._keep(self._partial + data[:whole] if self._partial else data[:whole])
-        self._partial = bytes(data[whole:])
+        block = memoryview(self._partial + data) if self._partial else data
+        whole = len(block) - _unfinished(block)
+        self._keep(block[:whole])
+        self._partial = bytes(block[whole:])
         self._last = (self._last + bytes(data[-_PROMPT_BYTES:]))[-_PROMPT_BYTES:]
         self.output_at = time.monotonic()
         self._alert()

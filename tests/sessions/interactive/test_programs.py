@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,18 @@ from shellkit.sessions.interactive.argv import inherited_environment
 TEXT = "".join(f"line {number} 世界 🙂 é\n" for number in range(1, 101))
 
 
-async def screen_with(program: InteractiveSession, text: str) -> ScreenView:
-    """Look at the screen whenever something was printed, until it shows `text`."""
+async def screen_when(program: InteractiveSession, drawn: Callable[[ScreenView], bool]) -> ScreenView:
+    """Look at the screen whenever something was printed, until it is drawn: a look may come in the middle."""
     async with asyncio.timeout(20):
-        while text not in (view := await program.screen()).text:
+        while not drawn(view := await program.screen()):
             seen = program.output_at
             await program.wait_until(lambda seen=seen: program.output_at > seen or not program.running, 0.1)  # type: ignore[misc]
     return view
+
+
+async def screen_with(program: InteractiveSession, text: str) -> ScreenView:
+    """Wait until the screen shows `text`."""
+    return await screen_when(program, lambda view: text in view.text)
 
 
 async def waits(program: InteractiveSession) -> None:
@@ -89,14 +94,13 @@ def test_less(text_file: Path) -> None:
 
     async def main() -> None:
         async with InteractiveSession(["less", str(text_file)], rows=10, columns=40) as less:
-            view = await screen_with(less, "text.txt")
-            assert view.lines[0] == "line 1 世界 🙂 é"
+            await screen_when(less, lambda view: view.lines[0] == "line 1 世界 🙂 é" and "text.txt" in view.text)
             await less.send_keys("PageDown")
-            assert (await screen_with(less, "line 18 ")).lines[0] == "line 10 世界 🙂 é"
+            await screen_when(less, lambda view: (view.lines[0], view.lines[-1]) == ("line 10 世界 🙂 é", ":"))
             await less.send_keys("/")
             await less.write("line 50")
             await less.send_keys("Enter")
-            assert (await screen_with(less, "line 50 ")).lines[0] == "line 50 世界 🙂 é"
+            await screen_when(less, lambda view: view.lines[0] == "line 50 世界 🙂 é")
             await waits(less)
             await less.send_keys("q")
             assert await less.wait(10) == 0
@@ -111,18 +115,16 @@ def test_vim(text_file: Path) -> None:
     async def main() -> None:
         argv = ["vim", "-nu", "NONE", text_file.name]
         async with InteractiveSession(argv, workdir=text_file.parent, rows=12, columns=60) as vim:
-            view = await screen_with(vim, "100 lines")
+            view = await screen_when(vim, lambda view: "100 lines" in view.text and view.cursor == (0, 0))
             assert view.lines[0] == "line 1 世界 🙂 é"
-            assert view.cursor == (0, 0)
             await vim.send_keys("Down", "Down", "A")
             await vim.write(" added 字")
             await vim.send_keys("Escape")
-            view = await screen_with(vim, "added 字")
-            assert view.lines[2] == "line 3 世界 🙂 é added 字"
-            assert view.cursor[0] == 2
+            added = "line 3 世界 🙂 é added 字"
+            await screen_when(vim, lambda view: view.lines[2] == added and view.cursor == (2, 23))
             vim.resize(20, 50)
             view = await screen_with(vim, "line 17 ")
-            assert (view.rows, view.columns) == (20, 50)
+            assert (view.rows, view.columns, view.lines[2]) == (20, 50, added)
             assert (vim.echo, vim.asks_secret) == (False, False)
             await vim.write(":wq\r")
             assert await vim.wait(10) == 0
@@ -137,8 +139,7 @@ def test_top() -> None:
 
     async def main() -> None:
         async with InteractiveSession(["top", "-d", "0.2"], rows=20, columns=80) as top:
-            await screen_with(top, "load average")
-            view = await screen_with(top, "COMMAND")
+            view = await screen_when(top, lambda view: "load average" in view.text and "COMMAND" in view.text)
             assert len(view.lines) == 20
             await top.send_keys("q")
             assert await top.wait(10) == 0
@@ -183,9 +184,7 @@ def test_a_full_screen_dialog(tmp_path: Path) -> None:
     async def main() -> None:
         script = "dialog --menu 'Choose a fruit' 12 40 3 1 Apfel 2 Birne 3 Öl 2>choice"
         async with InteractiveSession(["sh", "-c", script], workdir=tmp_path, rows=24, columns=80) as dialog:
-            view = await screen_with(dialog, "Cancel")
-            assert "┌" in view.text
-            assert "Apfel" in view.text
+            await screen_when(dialog, lambda view: all(part in view.text for part in ("┌", "Apfel", "Cancel")))
             await dialog.send_keys("Down", "Down", "Enter")
             assert await dialog.wait(10) == 0
         assert (tmp_path / "choice").read_text() == "3"
@@ -215,7 +214,7 @@ def test_a_curses_program_reads_named_keys() -> None:
             await program.wait_until(lambda: not program.echo, 20)
             for key, name in keys.items():
                 await program.send_keys(key)
-                assert (await screen_with(program, f"{name}.")).text == f"{name}.", key
+                await screen_when(program, lambda view, name=name: view.text == f"{name}.")  # type: ignore[misc]
 
     asyncio.run(main())
 
