@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import attrs
 
-from ..errors import UnknownProcess
+from ..errors import CommandDenied, UnknownProcess
 from ..output.page import OutputPage
 from ..policy.approvals import displayed
 from ..process.update import ProcessInfo, ProcessUpdate
@@ -121,7 +121,7 @@ class _Typing(Look):
         secret: what to type where `command` only says how long it is, since nobody may see it.
     """
 
-    secret: str | None = None
+    secret: str | None = attrs.field(default=None, repr=False)
 
     def edited(self, command: str) -> _Typing:
         if self.secret is None:
@@ -170,8 +170,8 @@ class WriteStdin(_ProgramTool):
         if not chars.strip(_CTRL_C):
             return _Typing(command=chars, reader=reader, granted=_NOBODY_ASKED, **looking)
         if not known.running:
-            command = _hidden(chars, "the program has ended")
-            return _Typing(command=command, secret=chars, reader=reader, granted=_NOBODY_ASKED, **looking)
+            command = _hidden(chars, "the program has ended")  # which is told, and takes nothing
+            return _Typing(command=command, reader=reader, granted=_NOBODY_ASKED, **looking)
         granted = self._typing == "never" or (self._typing == "first" and known.process_id in self._approved)
         return _Typing(
             command=_hidden(chars, _UNSEEN) if known.asks_secret else chars,
@@ -185,6 +185,11 @@ class WriteStdin(_ProgramTool):
     async def _run(self, wanted: _Typing, on_output: OnOutput | None) -> ProcessUpdate:
         if not wanted.granted:
             self._approved.add(wanted.process_id)
+        if wanted.secret is not None and not self._known(wanted.process_id).asks_secret:
+            # Approval may take minutes. At a prompt that has timed out the password would be shown, and run.
+            raise CommandDenied(
+                "the program does not ask for a secret any more, so nothing was typed; wait for its news, then decide"
+            )
         chars = wanted.command if wanted.secret is None else wanted.secret
         return await self._runner.write(wanted.process_id, chars, yield_time=wanted.yield_time, until=wanted.until)
 

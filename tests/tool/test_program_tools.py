@@ -268,6 +268,26 @@ def test_a_password_that_a_person_replaces(play: Play, tmp_path: Path) -> None:
     assert b"another one" not in (tmp_path / "audit").read_bytes()
 
 
+def test_a_password_that_nobody_asks_for_any_more(play: Play) -> None:
+    """sec-approval-what-you-see: a password that was approved too late is not typed where it would be shown."""
+
+    async def scene(model: Model) -> None:
+        async def approve(request: ApprovalRequest) -> Decision:
+            if "not shown" in request.command:
+                await model.executor.write(1, "given up\n", until="^over", yield_time=30)
+            return Decision(approved=True)
+
+        model.tools["run_shell"].gate.approval.approver = approve
+        await model.start("read -rsp 'Password: ' p; echo; echo over; exec cat", tty=True)
+        output = await model.type("hunter2\n")
+        assert output.is_error
+        assert "does not ask for a secret any more" in output.text
+        assert "hunter2" not in (await model.executor.write(1, "x\n", yield_time=10)).output
+        assert model.lines[-1]["error"] == "CommandDenied"
+
+    play(scene)
+
+
 def test_an_edited_text_is_what_is_typed(play: Play, person: Any) -> None:
     """H4: a person may change what is typed, and the model is told."""
 
