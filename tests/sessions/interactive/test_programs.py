@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -80,8 +81,11 @@ def test_interactive_bash() -> None:
             await bash.expect("Stopped.*> $")
             await bash.write("fg\n")
             await bash.expect("exec sleep 60'\r\n")
-            await bash.send_keys("C-c")
-            await bash.expect("> $")
+            for _ in range(20):  # bash names the job before it gives the terminal to it
+                await bash.send_keys("C-c")
+                with contextlib.suppress(TimeoutError):
+                    await bash.expect("> $", timeout=1)
+                    break
             await bash.write("exit 5\n")
             assert await bash.wait(10) == 5
 
