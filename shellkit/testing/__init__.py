@@ -7,9 +7,8 @@
             return MyExecutor(**options)
 
 `ScriptedExecutor` runs real sessions on shells that follow a script, so that a report in twenty pieces, a shell
-that never answers or one that dies at the worst moment can be had at will. pytest is imported by
-the tests only. `pytest.register_assert_rewrite("shellkit.testing.contract")` before the
-import makes failures tell more.
+that never answers or one that dies at the worst moment can be had at will. pytest is imported by the tests only.
+`pytest.register_assert_rewrite("shellkit.testing.contract")` before the import makes failures tell more.
 
 For those who write agents, `shellkit.testing.scripted_model` is a model that follows a script, behind the OpenAI API:
 `shellkit.testing.loopback` serves it anywhere, `shellkit.testing.openai_server` is a pytest fixture.
