@@ -19,8 +19,9 @@ from .base import Call, Item, Model, Reply
 from .briefing import Api, Form, declarations, default_instructions, shell_of
 from .calls import same
 from .chat import ChatModel
-from .client import Client, Failure, explain
+from .client import Client
 from .events import Event, Message, Stopped, Usage
+from .failures import Failure, explain
 from .feed import EventFeed
 from .gate import WatchedGate, ended
 from .hosted import HostedShell
