@@ -69,7 +69,7 @@ class HostedShell:
         }
 
     async def ensure(self) -> bool:
-        """See to it that there is a live container, and return whether an earlier one was lost with its files.
+        """See to it that there is a live container, and return whether a new one had to be made.
 
         Raises:
             openai.OpenAIError: the server cannot be asked or makes none.
@@ -77,7 +77,6 @@ class HostedShell:
         from openai import NotFoundError
 
         containers = self._client.client.containers
-        lost = False
         if self.container_id is not None:
             try:
                 status = (await self._client.call(containers.retrieve, container_id=self.container_id)).status
@@ -86,10 +85,9 @@ class HostedShell:
             if status not in ("expired", "deleted", "gone"):
                 return False
             _log.info("the container %s is %s; a new one is made", self.container_id, status)
-            lost = True
         self.container_id = (await self._client.call(containers.create, **self._wanted)).id
         self._made.append(self.container_id)
-        return lost
+        return True
 
     async def files(self) -> list[HostedFile]:
         """Return the files in the container; none before it is made."""

@@ -19,8 +19,9 @@ from .base import Call, Item, Model, Reply
 from .briefing import Api, Form, declarations, default_instructions, shell_of
 from .calls import same
 from .chat import ChatModel
-from .client import Client, Failure, explain
+from .client import Client
 from .events import Event, Message, Stopped, Usage
+from .failures import Failure, explain
 from .feed import EventFeed
 from .gate import WatchedGate, ended
 from .hosted import HostedShell
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent"]
 
-_LOST_CONTAINER = "[note: the container was lost and a new one took its place: files of earlier commands are gone]"
+_LOST_CONTAINER = "[note: the container is a new one; the files of earlier commands are gone with the one before]"
 _BROKEN_OFF = "Not known whether it ran: the conversation was broken off here. Look before you run it again."
 
 
@@ -264,11 +265,12 @@ class Agent:
         self._model.tools = declarations(self._tools, self._form, self._api, container_id)
 
     async def _renew_container(self) -> bool:
-        """See to it that a hosted shell has its container; return whether one was lost, which the model is told."""
+        """See to it that a hosted shell has its container; return whether it is a new one, as the model is told."""
         if self._hosted is None or not await self._hosted.ensure():
             return False
         self._declare()
-        self._model.say(_LOST_CONTAINER)
+        if self._model.history:
+            self._model.say(_LOST_CONTAINER)
         return True
 
     # -- what is shown ---------------------------------------------------------------------------------

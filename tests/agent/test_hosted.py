@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,7 +14,17 @@ import openai
 import pytest
 
 from shellkit.adapters.openai_tools import Container, NetworkPolicy
-from shellkit.agent import Agent, CallFinished, CallRequested, Event, HostedFile, HostedShell, OutputChunk, Stopped
+from shellkit.agent import (
+    Agent,
+    CallFinished,
+    CallRequested,
+    Event,
+    HostedFile,
+    HostedShell,
+    OutputChunk,
+    Stopped,
+    Transcript,
+)
 from shellkit.testing.openai_server import OpenAIServer
 from shellkit.testing.scripted_model import message, shell_call, shell_call_output
 
@@ -140,7 +151,7 @@ def test_an_expired_container(hosted: Any, when: str, stream: bool, blocking: bo
             assert on.shell.container_id == "cntr_2"
             last = on.server.model.requests[-1]
             assert last["tools"][0]["environment"]["container_id"] == "cntr_2"
-            assert "the container was lost" in json.dumps(last["input"])
+            assert "the container is a new one" in json.dumps(last["input"])
 
     asyncio.run(main())
 
@@ -162,6 +173,25 @@ def test_files(hosted: Any, blocking: bool) -> None:
             assert files[0].size == len(content)
             assert await on.shell.read(files[7]) == content
             assert await on.shell.read(files[7].id) == content
+
+    asyncio.run(main())
+
+
+def test_going_on_in_a_new_container(openai_server: Any, tmp_path: Path) -> None:
+    """Issue 4.4 and 4.5: a conversation that is resumed has a new container, and the model is told."""
+    server = openai_server([[*ran("touch a", ""), message("a")], [message("b")]])
+
+    async def main() -> None:
+        for task, told in (("first", False), ("second", True)):
+            async with openai.AsyncOpenAI(base_url=server.base_url, api_key="x", max_retries=0) as client:
+                with Transcript(tmp_path / "talk") as transcript:
+                    async with HostedShell(client) as shell:
+                        agent = Agent(client, "m", None, form="hosted", hosted=shell, transcript=transcript)
+                        *_, last = [event async for event in agent.run(task)]
+            assert isinstance(last, Stopped)
+            assert last.reason == "done"
+            asked = next(each for each in reversed(server.model.requests) if each["path"].endswith("/responses"))
+            assert ("the container is a new one" in json.dumps(asked["input"])) is told
 
     asyncio.run(main())
 
