@@ -58,9 +58,14 @@ class Schema:
     def _model(self) -> type[BaseModel]:
         return self._make_model()
 
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self._model.model_json_schema())  # which takes pydantic a millisecond
+
     def parameters(self) -> dict[str, Any]:
         """Return the strict JSON schema of the arguments."""
-        return self._model.model_json_schema()
+        parameters: dict[str, Any] = json.loads(self._text)  # a fresh one: frameworks write into what they get
+        return parameters
 
     def read(self, arguments: object) -> Any:
         """Return what a model sent as an instance of the model: a JSON object as text, or a mapping.
