@@ -146,8 +146,10 @@ class Programs:
         """End all programs within their grace period and give everything back."""
         with self._mutex:
             entries = list(self._entries.values())
-        await asyncio.gather(*(entry.session.terminate() for entry in entries))
-        self.abandon()
+        try:
+            await asyncio.gather(*(entry.session.terminate() for entry in entries))
+        finally:  # also when whoever closes is cancelled
+            self.abandon()
 
     def abandon(self) -> None:
         """Kill all programs at once and give everything back; idempotent."""
