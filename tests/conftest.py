@@ -68,7 +68,8 @@ class Traces:
         if event in ("os.mkdir", "tempfile.mkdtemp", "tempfile.mkstemp") and "shellkit-" in os.fsdecode(args[0]):
             self.paths.add(os.fsdecode(args[0]))
         elif event == "os.posix_spawn":
-            self.cookies.update(value for name, value in args[2].items() if name == b"SHELLKIT_SESSION")
+            # None when `subprocess` starts a program with our own environment (Python 3.13).
+            self.cookies.update(value for name, value in (args[2] or {}).items() if name == b"SHELLKIT_SESSION")
 
 
 _TRACES = Traces()

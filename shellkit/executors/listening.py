@@ -32,14 +32,19 @@ class LineWatch(Sink):
 
     def output(self, data: memoryview) -> None:
         with self._mutex:
-            block = self._line + bytes(data)
-            self._line = block[block.rfind(b"\n") + 1 :][-_LONGEST_LINE:]
             if self._waiting:
-                text = block.decode("utf-8", "replace")
-                for pattern, found in list(self._waiting.items()):
-                    if has_line(pattern, text):
-                        del self._waiting[pattern]
-                        found()
+                self._look(bytes(data))
+            # Of what nobody waits for only the end is copied: a chunk may have 64 KiB, and there may be 64 programs.
+            end = bytes(data[-_LONGEST_LINE:])
+            *lines, last = end.rsplit(b"\n", 1)
+            self._line = last if lines else (self._line + end)[-_LONGEST_LINE:]
+
+    def _look(self, data: bytes) -> None:
+        text = (self._line + data).decode("utf-8", "replace")
+        for pattern, found in list(self._waiting.items()):
+            if has_line(pattern, text):
+                del self._waiting[pattern]
+                found()
 
     def add(self, pattern: LinePattern, found: Callable[[], object]) -> None:
         """Call `found`, in any thread, with the next line that matches."""

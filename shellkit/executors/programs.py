@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from ..errors import ExecutorClosed, UnknownProcess
+from ..output.ansi import draws_screen
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
 from ..sessions.adopted import AdoptedJob
@@ -145,8 +146,10 @@ class Programs:
         """End all programs within their grace period and give everything back."""
         with self._mutex:
             entries = list(self._entries.values())
-        await asyncio.gather(*(entry.session.terminate() for entry in entries))
-        self.abandon()
+        try:
+            await asyncio.gather(*(entry.session.terminate() for entry in entries))
+        finally:  # also when whoever closes is cancelled
+            self.abandon()
 
     def abandon(self) -> None:
         """Kill all programs at once and give everything back; idempotent."""
@@ -219,7 +222,10 @@ class Programs:
             entry.used = time.monotonic()
         if until is not None and not matched:
             entry.notes.append(entry.missed(until, seconds))
-        return self._update(entry, matched)
+        update = self._update(entry, matched)
+        if update.running and entry.session.tty and draws_screen(update.output):
+            update = attrs.evolve(update, screen=(await entry.session.screen()).text)
+        return update
 
     def _update(self, entry: Entry, matched: bool) -> ProcessUpdate:
         session = entry.session

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["clean"]
+__all__ = ["clean", "draws_screen"]
 
 # BEL, backspace, carriage return, shift out and in (`tput sgr0` on a Linux console), escape, and C1 but for U+0085,
 # which Unicode knows as a line end.
@@ -37,6 +37,15 @@ _SEQUENCE = re.compile(
     r"|[\x07\x0e\x0f\x80-\x84\x86-\x9a\x9c-\x9f]+"
 )
 _EDIT = re.compile(rf"(\r+|\x08+|{_CSI}{_EDIT_TAIL})")
+
+
+# CUP, HVP and VPA: to a line, wherever the cursor stands. `clear` goes home without naming one, and is no drawing.
+_ADDRESSING = re.compile(r"(?:\x1b\[|\x9b)(?:[0-9]+;[0-9]*[Hf]|[0-9]+d)")
+
+
+def draws_screen(text: str) -> bool:
+    """Return whether `text` goes to lines of a screen more often than it ends one: then `clean` cannot show it."""
+    return len(_ADDRESSING.findall(text)) > text.count("\n")
 
 
 def clean(text: str) -> str:

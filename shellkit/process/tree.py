@@ -277,6 +277,8 @@ class ScanContainment(Containment):
     def __init__(self, cookie: str) -> None:
         super().__init__()
         self._entry = b"SHELLKIT_SESSION=" + cookie.encode()
+        #: What is older knows nothing of the cookie, and need not be asked: most of the processes of a machine.
+        self._made = _ticks_since_boot()
         self._earlier: dict[int, procfs.Stat] = {}
         self._started = 0
         self._children: dict[int, procfs.Children] = {}
@@ -362,6 +364,7 @@ class ScanContainment(Containment):
             if pid not in self.shells
             and pid != os.getpid()
             and entry.state != "Z"
+            and entry.started >= self._made
             and (_descends(entry, anchors, now) or self._bears_cookie(entry))
         }
 

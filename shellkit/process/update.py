@@ -34,6 +34,8 @@ class ProcessUpdate:
         matched: whether what the caller waited for (`until`) has come.
         notes: what a model must be told, each with the remedy.
         output_ref: opaque reference to all its output, for `executor.read_output`.
+        screen: what a person would see on its terminal, if `output` draws a screen rather than prints lines (an
+            editor, a menu); None otherwise, and once it has ended.
     """
 
     command: str
@@ -46,6 +48,7 @@ class ProcessUpdate:
     matched: bool = False
     notes: tuple[str, ...] = ()
     output_ref: str | None = None
+    screen: str | None = None
 
     @property
     def running(self) -> bool:
@@ -53,13 +56,13 @@ class ProcessUpdate:
         return self.process_id is not None
 
     def for_model(self, *, max_tokens: int | None = None, count_tokens: TokenCounter = estimate_tokens) -> str:
-        """Return the update as text for a model: cleaned output, then whether the program runs on.
+        """Return the update as text for a model: cleaned output or the screen, then whether the program runs on.
 
         Args:
             max_tokens: the most that the output may have; head and tail are kept. None for no limit.
             count_tokens: how to count; `shellkit.output.tokens.tokenizer` gives a model's own.
         """
-        output = whole = clean(self.output).removesuffix("\n")
+        output = whole = clean(self.output).removesuffix("\n") if self.screen is None else self.screen
         if max_tokens is not None:
             output = truncate_tokens(whole, max_tokens, count_tokens)
         if self.running:
@@ -69,6 +72,8 @@ class ProcessUpdate:
             code = "exit code unknown" if self.exit_code is None else f"exit code {self.exit_code}"
             state = f"[{code}, ran {self.runtime:.2f} s]"
         lines = [output or "[no new output]", state]
+        if self.screen is not None:
+            lines.insert(0, "[its screen:]")
         if self.output_ref and (self.omitted or output != whole):
             lines.append(f"[all of its output: read_output, ref {self.output_ref}]")
         lines += [f"[note: {note}]" for note in self.notes]

@@ -345,6 +345,23 @@ def test_closing_while_somebody_waits(talk: Any) -> None:
     talk(conversation)
 
 
+def test_closing_that_is_cancelled(talk: Any, sleeps: Any) -> None:
+    """G3: programs are gone also when whoever closes the executor is cancelled meanwhile."""
+    length = sleeps()
+
+    async def conversation(shell: Executor) -> None:
+        stubborn = f"trap '' INT TERM HUP; echo set; while :; do sleep {length}; done"
+        await shell.launch(stubborn, until="set", yield_time=LONG)
+        closing = asyncio.create_task(shell.close())
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert sleeps.left() == []
+
+    talk(conversation, grace=10.0)
+
+
 def test_an_executor_that_is_forgotten(tmp_path: Path, sleeps: Any) -> None:
     """G3: the programs of an executor that is garbage are gone with it."""
     length = sleeps()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shellkit.output.ansi import clean
+from shellkit.output.ansi import clean, draws_screen
 from shellkit.output.text import StreamDecoder
 
 MARKER = "[... 12345 bytes omitted ...]"
@@ -195,3 +195,22 @@ def test_hostile_output_takes_linear_time(unit: str, start: str) -> None:
     """E6: a megabyte made to be slow is cleaned in a moment (slow: quadratic work on it would take hours)."""
     cleaned = clean(start + unit * (MEGABYTE // len(unit)))
     assert not LEFT_OVER.search(cleaned)
+
+
+@pytest.mark.parametrize(
+    ("text", "draws"),
+    [
+        ("", False),
+        ("a\nb\n", False),
+        ("\x1b[H\x1b[2Jafter clear\n", False),
+        ("\x1b[1;1Hone\x1b[2;1Htwo", True),
+        ("\x1b[24;1H", True),
+        ("\x1b[5dline", True),
+        ("\x9b3;4fx", True),
+        ("unpacking\nsetting up\n\x1b7\x1b[24;0f50 %\x1b8", False),
+        ("\x1b[1m\x1b[0;32mcolour\x1b[K", False),
+    ],
+)
+def test_what_draws_a_screen(text: str, draws: bool) -> None:
+    """Issue 5, 1: text that goes to lines of a screen is told from text that prints lines, progress bars included."""
+    assert draws_screen(text) is draws

@@ -19,6 +19,10 @@ from shellkit import ProcessInfo, ProcessUpdate
             {"process_id": 3, "output": "\x1b[1m>>> ", "waits_for_input": True},
             ">>> \n[still running, session_id 3, 1.50 s so far; it waits for input]",
         ),
+        (
+            {"process_id": 3, "output": "\x1b[1;1Hmenu", "screen": "menu\n~"},
+            "[its screen:]\nmenu\n~\n[still running, session_id 3, 1.50 s so far]",
+        ),
         ({"exit_code": 0}, "[no new output]\n[exit code 0, ran 1.50 s]"),
         ({"exit_code": 143, "output": "a"}, "a\n[exit code 143, ran 1.50 s]"),
         ({"output": "a"}, "a\n[exit code unknown, ran 1.50 s]"),

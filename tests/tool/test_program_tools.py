@@ -461,6 +461,36 @@ def test_output_is_cut_to_tokens(play: Play, tmp_path: Path) -> None:
     play(scene, shell={"spill_dir": tmp_path / "spill"}, **FREE)
 
 
+MENU = """
+import curses
+def main(screen):
+    screen.addstr(3, 10, "Pick one:")
+    screen.addstr(5, 12, "> first")
+    screen.refresh()
+    screen.getch()
+    screen.addstr(7, 12, "> second")
+    screen.refresh()
+    screen.getch()
+curses.wrapper(main)
+"""
+
+
+def test_a_program_that_draws(play: Play, tmp_path: Path) -> None:
+    """Issue 5, 1: of a program that draws on the screen a model sees what a person would see."""
+    (tmp_path / "menu.py").write_text(MENU)
+
+    async def scene(model: Model) -> None:
+        output = await model.start(f"{sys.executable} {tmp_path}/menu.py", tty=True)
+        assert output.text.startswith("[its screen:]\n\n\n\n          Pick one:\n\n            > first\n[still running")
+        output = await model.type("j")
+        assert "          Pick one:\n\n            > first\n\n            > second\n" in output.text
+        ended = await model.type("q", until="exit")
+        assert ended.update is not None
+        assert (ended.update.exit_code, ended.update.screen) == (0, None)
+
+    play(scene, **FREE)
+
+
 def test_a_closed_executor(play: Play) -> None:
     """H4: when the executor is closed, the model is told that nothing will run any more."""
 

@@ -20,9 +20,13 @@ from shellkit import (
     JobOutput,
     LocalExecutor,
     OutputPage,
+    ProcessInfo,
+    ProcessLimits,
+    ProcessUpdate,
     Shell,
     ShellkitError,
     ShellResult,
+    UnknownProcess,
     resolve,
 )
 from shellkit.adapters.openai_tools import Container
@@ -108,6 +112,25 @@ async def jobs(result: ShellResult) -> None:
         assert_type(await job.read(), JobOutput)
         assert_type(await job.wait(), JobOutput)
         await job.stop()
+
+
+async def programs(executor: Executor) -> ProcessUpdate:
+    update = await executor.launch("python3", tty=True, env={"A": None}, rows=30, yield_time=5, until="exit")
+    assert_type(update.process_id, int | None)
+    assert_type(update.exit_code, int | None)
+    assert_type(update.notes, tuple[str, ...])
+    assert_type(update.for_model(max_tokens=100), str)
+    assert_type(executor.processes(), tuple[ProcessInfo, ...])
+    assert_type((await executor.screen(1)).lines, tuple[str, ...])
+    executor.resize(1, rows=30, columns=90)
+    try:
+        await executor.write(1, "exit()\n", until="exit", yield_time=10)
+    except UnknownProcess:
+        return await executor.stop(2)
+    for tool in executor.as_tools(approval="never", acknowledge_unsafe=True, typing="first", on_timeout="background"):
+        assert_type(await tool.call({}), ToolOutput)
+    LocalExecutor(process_limits=ProcessLimits(count=8, idle=None))
+    return executor.sync().write(1)
 
 
 async def interactive() -> None:

@@ -267,9 +267,17 @@ class Program:
         if number == signal.SIGKILL:
             self._containment.kill_everything()
             return
-        members = self._containment.everything()
+        members = self._near() if number != signal.SIGTERM else self._containment.everything()
         send(members, number)
         send(members, signal.SIGCONT)
+
+    def _near(self) -> list[int]:
+        """Return what the program started; without a cgroup, only what can be found without a scan (5 ms and more)."""
+        if not self._containment.complete:
+            with self._lock:  # it cannot be reaped now, so its number is its own
+                if not self.ended:
+                    return list(descendants(self.pid))
+        return self._containment.everything()
 
     def survives(self) -> bool:
         """Return whether anything that the program started is alive, itself included."""

@@ -222,23 +222,16 @@ class InteractiveSession:
     async def terminate(self) -> None:
         """End everything that the program started and give everything back, within the grace period. Idempotent.
 
-        First an interrupt, then SIGTERM, then SIGHUP (what an interactive shell obeys), then SIGKILL.
+        First an interrupt, then SIGTERM, then SIGHUP (what an interactive shell obeys), then SIGKILL. Cancelled, it
+        kills at once.
         """
         program = self._started
         if program is None or os.getpid() != self._host:
             return
-        begun = time.monotonic()
-        rungs = list(_RUNGS)
-        look_after = _FIRST_LOOK
-        while program.survives() and (spent := time.monotonic() - begun) < self.grace:
-            if spent >= self.grace * rungs[0][0]:
-                program.signal(rungs[0][1])
-                # What forks faster than it is killed needs several looks, so the last rung stays.
-                rungs = rungs[1:] or rungs
-            ended = program.ended
-            await self.wait_until(lambda ended=ended: program.ended is not ended, look_after)  # type: ignore[misc]
-            look_after = min(2 * look_after, _LAST_LOOK)
-        self.abandon()
+        try:
+            await self._climb(program)
+        finally:  # cancelled or not
+            self.abandon()
 
     def abandon(self) -> None:
         """Kill everything that the program started and give everything back at once. Idempotent."""
@@ -375,6 +368,20 @@ class InteractiveSession:
         return await asyncio.get_running_loop().run_in_executor(None, self._display.view)
 
     # -- inside ------------------------------------------------------------------------------------------
+
+    async def _climb(self, program: Program) -> None:
+        """Go up the ladder until nothing of the program is left, or the grace period is over."""
+        begun = time.monotonic()
+        rungs = list(_RUNGS)
+        look_after = _FIRST_LOOK
+        while program.survives() and (spent := time.monotonic() - begun) < self.grace:
+            if spent >= self.grace * rungs[0][0]:
+                program.signal(rungs[0][1])
+                # What forks faster than it is killed needs several looks, so the last rung stays.
+                rungs = rungs[1:] or rungs
+            ended = program.ended
+            await self.wait_until(lambda ended=ended: program.ended is not ended, look_after)  # type: ignore[misc]
+            look_after = min(2 * look_after, _LAST_LOOK)
 
     def _launch(self, argv: Sequence[str], env: Mapping[bytes, bytes]) -> None:
         pump = Pump() if self._pump is None else self._pump

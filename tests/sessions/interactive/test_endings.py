@@ -98,6 +98,21 @@ def test_an_interrupt_reaches_what_runs_in_the_foreground(how: str) -> None:
     asyncio.run(main())
 
 
+def test_a_cancelled_end_is_a_sudden_one(tty: bool) -> None:
+    """F6: whoever cancels the waiting for an end leaves nothing behind."""
+
+    async def main() -> None:
+        script = "trap '' INT TERM HUP; echo ready; while :; do sleep 1; done"
+        async with InteractiveSession(["sh", "-c", script], tty=tty, grace=60.0) as program:
+            await program.expect("ready", 10)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(program.terminate(), 0.05)
+            assert program.exit_code == 137
+            assert not program._program.survives()
+
+    asyncio.run(main())
+
+
 def test_an_interrupt_ends_a_program_that_has_turned_the_key_off(tty: bool) -> None:
     """Issue 5, build 1, `interrupt`: the signal comes although the terminal is raw, or there is none."""
 
