@@ -1,7 +1,8 @@
-"""`Display`: what a person would see on the terminal of an interactive program. A sink of `Program`.
+"""`Display`: what a person would see on the terminal of an interactive program. Owned by `Program`.
 
 It only keeps what was printed until somebody looks: the emulator (pyte) takes about a second a megabyte, far too
-long for the thread that drains. `view` runs it in the caller's thread.
+long for the thread that drains. `view` runs it in the caller's thread. Only a program that asks its terminal something,
+which waits for the answer, makes it draw at once.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .sink import Sink
-
 if TYPE_CHECKING:
     from .emulator import Emulator
 
@@ -22,6 +21,9 @@ __all__ = ["Display", "ScreenView"]
 #: Bytes to keep between two looks: some ten full screens in colour. Whoever prints more has drawn them all anew.
 KEPT_BYTES = 128 * 1024
 _SLACK = 16 * 1024
+
+#: Where is the cursor, are you well (DSR), which terminal are you (DA; ECMA-48, sections 8.3.35 and 8.3.24).
+_QUESTION = re.compile(rb"\x1b\[(?:[56]n|0?c)")
 
 #: Where an emulator may begin after a cut: before a control sequence, after a line end.
 _SAFE_START = re.compile(rb"(?=\x1b)|(?<=\n)")
@@ -51,7 +53,7 @@ class ScreenView:
         return "\n".join(self.lines).rstrip("\n")
 
 
-class Display(Sink):
+class Display:
     """The screen of one terminal; looked at from any thread.
 
     Args:
@@ -69,7 +71,8 @@ class Display(Sink):
         self._cut = False
         self._emulator: Emulator | None = None
 
-    def output(self, data: memoryview) -> None:
+    def output(self, data: memoryview) -> bytes:
+        """Take what the program printed, and return what the terminal answers to it."""
         with self._lock:
             if not self._pending or isinstance(self._pending[-1], tuple):
                 self._pending.append(bytearray())
@@ -79,8 +82,10 @@ class Display(Sink):
             self._kept += len(data)
             if self._kept > KEPT_BYTES + _SLACK:
                 self._drop(self._kept - KEPT_BYTES)
+        return self._draw()[1] if _QUESTION.search(data) else b""
 
     def resized(self, rows: int, columns: int) -> None:
+        """Account for a new size."""
         with self._lock:
             if self._pending and isinstance(self._pending[-1], tuple):
                 self._pending.pop()
@@ -88,6 +93,10 @@ class Display(Sink):
 
     def view(self) -> ScreenView:
         """Draw what is new, and return the screen; takes up to some tenths of a second."""
+        return self._draw()[0]
+
+    def _draw(self) -> tuple[ScreenView, bytes]:
+        """Return the screen, and what the terminal answers to what is new on it."""
         with self._drawing:
             with self._lock:
                 pending, self._pending = self._pending, []
@@ -98,17 +107,19 @@ class Display(Sink):
                 from .emulator import Emulator
 
                 emulator = self._emulator = Emulator(*self._size)
+            answers = b""
             for piece in pending:
                 if isinstance(piece, tuple):
                     emulator.resize(*piece)
                     continue
                 start = _SAFE_START.search(piece) if cut else None
-                emulator.feed(bytes(piece[start.start() if start else 0 :]))
+                answers += emulator.feed(bytes(piece[start.start() if start else 0 :]))
                 cut = False
             rows, columns = emulator.size
-            return ScreenView(
+            view = ScreenView(
                 lines=emulator.lines, cursor=emulator.cursor, rows=rows, columns=columns, title=emulator.title
             )
+            return view, answers
 
     def _drop(self, surplus: int) -> None:
         """Forget the oldest bytes; sizes are kept."""

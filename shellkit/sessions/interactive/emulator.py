@@ -20,6 +20,17 @@ class _Stream(pyte.ByteStream):
             return self._taking_plain_text
 
 
+class _Screen(pyte.Screen):
+    """A screen that keeps what it answers to the program's questions."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self.answers = ""
+        super().__init__(columns, rows)
+
+    def write_process_input(self, data: str) -> None:
+        self.answers += data
+
+
 class Emulator:
     """A screen and the parser that draws on it.
 
@@ -29,12 +40,18 @@ class Emulator:
     """
 
     def __init__(self, rows: int, columns: int) -> None:
-        self._screen = pyte.Screen(columns, rows)
+        self._screen = _Screen(rows, columns)
         self._stream = _Stream(self._screen)
 
-    def feed(self, data: bytes) -> None:
-        """Draw what a program printed; a character or sequence may go on in the next call."""
+    def feed(self, data: bytes) -> bytes:
+        """Draw what a program printed; a character or sequence may go on in the next call.
+
+        Returns:
+            What the terminal answers.
+        """
         self._stream.feed(data)
+        answers, self._screen.answers = self._screen.answers, ""
+        return answers.encode()
 
     def resize(self, rows: int, columns: int) -> None:
         """Change the size, as the program is told to."""

@@ -26,6 +26,7 @@ from ...process import reaper
 from ...process.awaiting import awaits_input, descendants
 from ...process.tree import Containment, containment, send
 from .channel import Channel
+from .display import Display
 from .expectation import Expectation
 from .input_queue import InputQueue
 from .pump import CHUNK_BYTES, Pump
@@ -44,6 +45,9 @@ _READS = 16
 #: What is printed last when a program asks for a password without canonical mode (`sudo` with pwfeedback).
 _SECRET_PROMPT = re.compile(rb"(?i)(?:pass ?(?:word|phrase|code)|\bPIN\b|secret|token)[^\n]*[:?] ?$")
 _PROMPT_BYTES = 200
+
+#: Bytes that may wait for the program when its terminal answers it.
+_MOST_UNANSWERED = 1024
 
 Alarm = Callable[[], object]
 
@@ -69,6 +73,7 @@ class Program:
         env: its whole environment but for the cookie.
         channel: how to connect it; owned by this object.
         buffer: what it prints is kept in it until it is read; owned by this object.
+        display: what a person would see on its terminal, if it has one; owned by this object.
         pump: the thread that drains it; not owned.
         sinks: what else gets everything.
 
@@ -82,6 +87,7 @@ class Program:
         env: Mapping[bytes, bytes],
         channel: Channel,
         buffer: HeadTailBuffer,
+        display: Display | None,
         pump: Pump,
         sinks: Iterable[Sink],
     ) -> None:
@@ -93,6 +99,7 @@ class Program:
         self._pump = pump
         self._sinks = list(sinks)
         self._buffer = buffer
+        self._display = display
         self._partial = b""
         self._last = b""
         self._input = InputQueue(channel, pump, self._writable)
@@ -216,6 +223,8 @@ class Program:
                 raise ValueError("a program on pipes has no size; start it with tty=True")
             if not self._released:
                 self._channel.terminal.resize(rows, columns)
+                if self._display is not None:
+                    self._display.resized(rows, columns)
                 self._tell_sinks(lambda sink: sink.resized(rows, columns))
 
     def take(self) -> Output:
@@ -370,6 +379,11 @@ class Program:
 
     def _receive(self, data: memoryview) -> None:
         self._tell_sinks(lambda sink: sink.output(data))
+        if self._display is not None:
+            answer = self._display.output(data)
+            # Who does not read the answers has no right to more of them.
+            if answer and len(self._input) < _MOST_UNANSWERED:
+                self._input.add(answer)
         block = memoryview(self._partial + data) if self._partial else data
         whole = len(block) - _unfinished(block)
         self._keep(block[:whole])

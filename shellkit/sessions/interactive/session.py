@@ -97,7 +97,7 @@ class InteractiveSession:
         self._buffer = HeadTailBuffer(max_output_bytes)
         self._pump = pump
         self._display = Display(rows, columns) if tty else None
-        self._sinks = [*sinks, *([self._display] if self._display is not None else [])]
+        self._sinks = list(sinks)
         if record is not None:
             from ..recording import Recorder
 
@@ -388,7 +388,7 @@ class InteractiveSession:
         own = None if pump is self._pump else pump
         try:
             channel: Channel = TerminalChannel(*self._size) if self.tty else PipeChannel()
-            self._started = Program(argv, env, channel, self._buffer, pump, self._sinks)
+            self._started = Program(argv, env, channel, self._buffer, self._display, pump, self._sinks)
         except BaseException:
             if own is not None:
                 own.stop()

@@ -69,6 +69,20 @@ def test_a_flood_is_drawn_from_its_end() -> None:
     assert display.view().text == "十 line\n十 line\n十 line\nthe end"
 
 
+@pytest.mark.parametrize(
+    ("printed", "answer"),
+    [
+        (b"ab\x1b[6n", b"\x1b[1;3R"),
+        (b"\x1b[999;999H\x1b[6n", b"\x1b[4;20R"),
+        (b"\x1b[5n\x1b[c", b"\x1b[0n\x1b[?6c"),
+        (b"text \x1b[31m", b""),
+    ],
+)
+def test_the_terminal_answers_questions(printed: bytes, answer: bytes) -> None:
+    """Issue 5, must hold: programs that ask the terminal, where the cursor is and so how large it is, get answers."""
+    assert Display(4, 20).output(memoryview(printed)) == answer
+
+
 @given(st.lists(st.one_of(st.binary(max_size=40), st.tuples(st.integers(1, 30), st.integers(1, 30))), max_size=12))
 @example([b"\x1b[?6n\x1b[>c\x1b[?1;2cok"])
 @example([b"\x1b[" + b"9" * 5000 + b"Hok"])

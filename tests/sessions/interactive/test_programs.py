@@ -262,6 +262,25 @@ def test_a_program_asks_for_the_window_size() -> None:
     asyncio.run(main())
 
 
+def test_a_program_asks_the_terminal_where_the_cursor_is() -> None:
+    """Issue 5, must hold: a program that asks by a control sequence, as those do that find no size otherwise."""
+    script = (
+        "import os, tty\n"
+        "tty.setraw(0)\n"
+        "os.write(1, b'\\x1b[999;999H\\x1b[6n')\n"
+        "answer = b''\n"
+        "while not answer.endswith(b'R'): answer += os.read(0, 100)\n"
+        "os.write(1, repr(answer).encode())\n"
+    )
+
+    async def main() -> None:
+        async with InteractiveSession([sys.executable, "-c", script], rows=30, columns=100) as program:
+            await program.expect(r"\[30;100R")
+            assert await program.wait(10) == 0
+
+    asyncio.run(main())
+
+
 def test_a_server_that_prints_for_ever_is_found_ready() -> None:
     """Issue 5, must hold: a server that prints without end; its ready line is found in the flood."""
     script = "i=0; while :; do echo noise $i; i=$((i+1)); [ $i = 5000 ] && echo listening on port 8080; done"
