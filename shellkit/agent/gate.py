@@ -16,6 +16,7 @@ from ..adapters.openai_responses import MalformedCall, call_output, called_tool,
 from ..policy.approvals import ApprovalRequest, Decision
 from ..sessions.base import StreamName
 from ..tool import Approver, ShellTool, Tool, ToolOutput
+from ..tool.approvers import approver_name
 from .base import Call, Item
 from .calls import requested
 from .events import ApprovalAsked, ApprovalGiven, CallFinished, Event
@@ -119,7 +120,8 @@ class WatchedGate:
         shown = attrs.evolve(decision, command="(not shown: the program asks for a secret)") if hides else decision
         await self._emit(ApprovalGiven(call_id=call_id, decision=shown))
         self._runs = decision.approved
-        return await tool.resume(request, decision, arguments, call_id=call_id, on_output=self._see)
+        name = approver_name(approver)
+        return await tool.resume(request, decision, arguments, call_id=call_id, on_output=self._see, approver=name)
 
     def _see(self, stream: StreamName, text: str) -> None:
         self._tails[stream] = (self._tails.get(stream, "") + text)[-_TAIL:]

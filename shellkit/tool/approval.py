@@ -17,7 +17,7 @@ from ..errors import CommandDenied
 from ..policy.approvals import ApprovalMemory, ApprovalRequest, Decision, PendingApprovals
 from ..policy.base import Judgement, Verdict
 from ..sessions.turnstile import Turnstile
-from .approvers import Approver
+from .approvers import Approver, approver_name
 from .base import Refused
 
 __all__ = ["Answer", "Approval", "ApprovalMode", "Leave"]
@@ -34,10 +34,17 @@ class Answer:
     Attributes:
         request: what was shown to the person, or its `to_dict()`.
         decision: what they answered: a `Decision`, its `to_dict()`, or a bool.
+        approver: who answered, for the audit log; "" if nobody says.
     """
 
     request: object
     decision: object
+    approver: str = ""
+
+    @property
+    def by(self) -> str:
+        """Who answered, in the words of the audit log."""
+        return f"approver {self.approver} (resumed)" if self.approver else "approver (resumed)"
 
 
 @attrs.frozen
@@ -93,7 +100,7 @@ class Approval:
             Refused: there is none.
         """
         if answer is not None:
-            return self._settle(request, judgement, self._answered(request, answer), "approver (resumed)")
+            return self._settle(request, judgement, self._answered(request, answer), answer.by)
         if (leave := self._recall(request, judgement)) is not None:
             return leave
         # A person is asked one question at a time, and what they answer may settle the next one.
@@ -135,7 +142,7 @@ class Approval:
                 "no approver",
                 request,
             )
-        by = f"approver {getattr(self.approver, '__name__', type(self.approver).__name__)}"
+        by = f"approver {approver_name(self.approver)}"
         try:
             return _checked(await self.approver(request)), by
         except asyncio.CancelledError as error:

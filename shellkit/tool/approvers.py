@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ..policy.approvals import ApprovalRequest, Decision
 
-__all__ = ["AllowAll", "Approver", "Callback", "DenyAll", "TimeLimit"]
+__all__ = ["AllowAll", "Approver", "Callback", "DenyAll", "TimeLimit", "approver_name"]
 
 
 class Approver(Protocol):
@@ -20,6 +20,11 @@ class Approver(Protocol):
 
     async def __call__(self, request: ApprovalRequest) -> Decision:
         """Decide. Raising is a refusal. While it waits, later calls of the tool wait too, so it must not make one."""
+
+
+def approver_name(approver: Approver) -> str:
+    """Return what the audit log calls an approver: the name of the function, or of the class."""
+    return str(getattr(approver, "__name__", type(approver).__name__))
 
 
 class DenyAll:

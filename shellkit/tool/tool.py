@@ -120,6 +120,7 @@ class Tool(ABC, Generic[Asked, Result]):
         *,
         call_id: str | None = None,
         on_output: OnOutput | None = None,
+        approver: str = "",
     ) -> ToolOutput:
         """Run what was approved: exactly that, here, and once.
 
@@ -129,8 +130,9 @@ class Tool(ABC, Generic[Asked, Result]):
             arguments: the call's arguments, as they were given to `approval_request`.
             call_id: as in `call`.
             on_output: as in `call`.
+            approver: who answered, for the audit log.
         """
-        return await self._guard(arguments, call_id, on_output, Answer(request, decision))
+        return await self._guard(arguments, call_id, on_output, Answer(request, decision, approver))
 
     def asked(self, arguments: object) -> Wanted | None:
         """Return what a call would run or type, and into what, as a person may see it; None for wrong arguments.

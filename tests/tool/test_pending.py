@@ -167,3 +167,11 @@ def test_a_remembered_approval_needs_no_request(bench: Any) -> None:
     resume(it, ask(it, TOUCH), {"approved": True, "scope": "session"}, TOUCH)
     assert ask(it, TOUCH) is None
     assert it.call("touch a").result is not None
+
+
+def test_who_answered_is_on_record(bench: Any) -> None:
+    """H9: a framework that asks by itself can say whom it asked."""
+    it = bench()
+    request = ask(it, TOUCH)
+    asyncio.run(it.tool.resume(request, True, TOUCH, approver="Anna"))
+    assert it.lines[0]["decided_by"] == "approver Anna (resumed)"
