@@ -48,6 +48,7 @@ def interactive_shell(shell: str | None, workdir: str | None, record: str | None
         rows=rows,
         columns=columns,
         term=os.environ.get("TERM", "linux"),
+        emulated=False,
         sinks=[_Screen()],
         record=record,
     )

@@ -77,6 +77,18 @@ def test_a_person_s_own_editor_and_secrets_left_out(terminal: Start) -> None:
     assert ended(process) == 0
 
 
+def test_only_the_person_s_terminal_answers(terminal: Start) -> None:
+    """Issue 5, build 7: what a program asks its terminal is answered by the real one, once."""
+    process = terminal()
+    process.sendline(r"stty -echo raw; printf '\033[6n'; dd bs=6 count=1 2>/dev/null | od -c; stty sane")
+    process.expect_exact("\x1b[6n")
+    process.send("\x1b[7;7R")
+    process.expect_exact("033   [   7   ;   7   R")
+    process.expect(PROMPT)
+    process.sendline("exit 0")
+    assert ended(process) == 0
+
+
 def test_the_terminal_is_given_back_as_it_was(environ: dict[str, str], terminal: Start) -> None:
     """Issue 5, build 7: after its end, and after SIGTERM, the terminal's modes are what they were."""
     for end in (lambda process: process.sendline("exit 0"), lambda process: process.kill(signal.SIGTERM)):

@@ -54,6 +54,8 @@ class InteractiveSession:
         rows: lines of the terminal.
         columns: characters in a line of the terminal.
         term: what the program is told of the terminal (TERM). "linux" is what `screen` understands.
+        emulated: whether an emulator stands for the terminal: it draws `screen`, and answers the program. False where
+            a sink and `write` join the program to a real terminal, which answers by itself.
         max_output_bytes: bytes of output to keep until they are read: the head and the tail, half and half.
         grace: seconds that `terminate` may take.
         pump: the thread to share with other programs, stopped by its owner; None makes one.
@@ -74,6 +76,7 @@ class InteractiveSession:
         rows: int = 24,
         columns: int = 120,
         term: str = "linux",
+        emulated: bool = True,
         max_output_bytes: int = 65536,
         grace: float = 2.0,
         pump: Pump | None = None,
@@ -96,7 +99,7 @@ class InteractiveSession:
         self._term = term
         self._buffer = HeadTailBuffer(max_output_bytes)
         self._pump = pump
-        self._display = Display(rows, columns) if tty else None
+        self._display = Display(rows, columns) if tty and emulated else None
         self._sinks = list(sinks)
         if record is not None:
             from ..recording import Recorder
@@ -361,10 +364,10 @@ class InteractiveSession:
         drawn from the newest 128 KiB. Colours are left out.
 
         Raises:
-            ValueError: there is no terminal.
+            ValueError: there is no terminal, or it is not emulated.
         """
         if self._display is None:
-            raise ValueError("a program on pipes has no screen; start it with tty=True, or read() its output")
+            raise ValueError("there is no screen to look at: start the program with tty=True, emulated=True")
         return await asyncio.get_running_loop().run_in_executor(None, self._display.view)
 
     # -- inside ------------------------------------------------------------------------------------------
