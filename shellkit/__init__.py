@@ -1,5 +1,7 @@
 """A shell for AI agents: a session that never wedges and never lies about what happened."""
 
+from typing import TYPE_CHECKING, Any
+
 from .errors import (
     CommandDenied,
     CommandFailed,
@@ -17,13 +19,15 @@ from .errors import (
 from .executors.base import Executor
 from .executors.blocking import BlockingExecutor
 from .executors.local import LocalExecutor
-from .executors.programs import ProcessLimits
+from .executors.process_limits import ProcessLimits
 from .output.page import OutputPage
 from .process.update import ProcessInfo, ProcessUpdate
 from .resolver import Shell, resolve
 from .result import ShellResult
-from .sessions.interactive import InteractiveSession, ScreenView
 from .sessions.jobs import BackgroundJob, BlockingJob, JobOutput
+
+if TYPE_CHECKING:
+    from .sessions.interactive import InteractiveSession, ScreenView
 
 __version__ = "0.1.0"
 
@@ -56,3 +60,12 @@ __all__ = [
     "UnknownProcess",
     "resolve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Terminals are loaded when they are asked for (PEP 562): most programs only run commands.
+    if name in ("InteractiveSession", "ScreenView"):
+        from .sessions import interactive
+
+        return getattr(interactive, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,7 +30,7 @@ from ..sessions.turnstile import Turnstile
 from . import options
 from .host import ProgramHost
 from .options import UNSET, Unset
-from .programs import ProcessLimits
+from .process_limits import ProcessLimits
 
 if TYPE_CHECKING:
     from ..audit import AuditLog

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -16,12 +16,14 @@ from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
 from ..sessions.base import OnTimeout, Session, StreamName
 from ..sessions.drive import drive_blocking
-from ..sessions.interactive import ScreenView
 from ..sessions.spill.page import PageRequest, read_page
 from ..sessions.streaming import stream_blocking
 from . import options
 from .base import Executor, OnOutput, closed_meanwhile
 from .options import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..sessions.interactive import ScreenView
 
 __all__ = ["BlockingExecutor"]
 

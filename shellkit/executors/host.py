@@ -11,6 +11,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -21,11 +22,14 @@ from ..process.update import ProcessInfo, ProcessUpdate
 from ..protocol.command import encode_command
 from ..result import ShellResult
 from ..sessions.forgotten import end_forgotten
-from ..sessions.interactive import InteractiveSession, Pump, ScreenView, Sink
 from ..sessions.spill import SpillStore
 from . import options
-from .entry import Until
-from .programs import ProcessLimits, Programs
+from .process_limits import ProcessLimits
+
+if TYPE_CHECKING:
+    from ..sessions.interactive import InteractiveSession, Pump, ScreenView, Sink
+    from .entry import Until
+    from .programs import Programs
 
 __all__ = ["LaunchCall", "ProgramHost"]
 
@@ -243,6 +247,8 @@ class ProgramHost(ABC):
     def _open_programs(self) -> Programs:
         self._check_open()
         if self._programs is None:
+            from .programs import Programs  # terminals and all: who only runs commands needs none of it
+
             self._programs = Programs(self.process_limits)
             self._abandons = weakref.finalize(self, end_forgotten, self._programs.abandon, self._pid)
         return self._programs

@@ -18,18 +18,18 @@ from ..protocol.command import encode_command
 from ..protocol.dialects import dialect_for
 from ..resolver import Shell, resolve
 from ..sessions.base import Session, SessionSettings
-from ..sessions.interactive import InteractiveSession, Pump, Sink
 from ..sessions.persistent import PersistentSession
-from ..sessions.recording import Recorder
 from ..sessions.stateless import StatelessSession
 from ..sessions.turnstile import Turnstile
 from . import options
 from .base import Executor
 from .host import LaunchCall
-from .programs import ProcessLimits
+from .process_limits import ProcessLimits
 
 if TYPE_CHECKING:
     from ..environment.base import ShellEnvironment
+    from ..sessions.interactive import InteractiveSession, Pump, Sink
+    from ..sessions.recording import Recorder
 
 __all__ = ["LocalExecutor"]
 
@@ -113,8 +113,11 @@ class LocalExecutor(Executor):
         self._spills = options.check_spill(spill_dir, spill_limit, spill_retention, self._confinement)
         self._environment = _Environment(self.keep_env, self.clean_env, self.env)
         self._environment.encoded()  # a wrong name or value is an error here, not at the first command
-        # Last, so that no other mistake leaves a file.
-        self._recorder = None if record is None else Recorder(record, title=" ".join(self.shell.persistent_argv))
+        self._recorder: Recorder | None = None
+        if record is not None:  # last, so that no other mistake leaves a file
+            from ..sessions.recording import Recorder
+
+            self._recorder = Recorder(record, title=" ".join(self.shell.persistent_argv))
 
     @property
     def confinement(self) -> Confinement:
@@ -167,6 +170,8 @@ class LocalExecutor(Executor):
         return StatelessSession(settings, turnstile)
 
     def make_program(self, call: LaunchCall, pump: Pump, sinks: Sequence[Sink]) -> InteractiveSession:
+        from ..sessions.interactive import InteractiveSession
+
         recorders = []
         if self._recorder is not None:
             recorders = [self._recorder.beside(rows=call.rows, columns=call.columns, title=call.command)]

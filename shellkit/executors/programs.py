@@ -11,7 +11,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import attrs
 
@@ -24,32 +23,14 @@ from ..sessions.interactive import InteractiveSession, Pump, Sink
 from ..sessions.spill import SpillFile
 from .entry import Conversation, Entry, Until
 from .listening import LineWatch, Spilled
+from .process_limits import ProcessLimits
 
-__all__ = ["ProcessLimits", "Programs"]
+__all__ = ["Programs"]
 
 #: Seconds before the end of its time that a program's fate is announced, at most; and this part of the limit at most.
 _ANNOUNCED, _ANNOUNCED_PART = 600.0, 0.1
 #: What has gone is remembered for a while, so that the answer to a late question is a good one.
 _REMEMBERED = 64
-
-_SECONDS: Callable[[Any, attrs.Attribute[Any], Any], None] = attrs.validators.optional(attrs.validators.gt(0))
-
-
-@attrs.frozen(kw_only=True)
-class ProcessLimits:
-    """How many programs an executor keeps, and for how long.
-
-    Attributes:
-        count: programs that are kept; one more makes the least recently used one go, an ended one first.
-        protected: the most recently used ones, which never go that way.
-        life: seconds that a program may run; None for no limit.
-        idle: seconds that nobody may write to or look at a program; None for no limit.
-    """
-
-    count: int = attrs.field(default=64, validator=attrs.validators.ge(1))
-    protected: int = attrs.field(default=8, validator=attrs.validators.ge(1))
-    life: float | None = attrs.field(default=86400.0, validator=_SECONDS)
-    idle: float | None = attrs.field(default=7200.0, validator=_SECONDS)
 
 
 class Programs:

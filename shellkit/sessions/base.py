@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -18,8 +18,10 @@ from ..process.tree import Containment
 from ..protocol.base import Dialect
 from ..result import ShellResult
 from .drive import Procedure
-from .recording import Recorder
 from .spill import SpillStore
+
+if TYPE_CHECKING:
+    from .recording import Recorder
 
 __all__ = ["Listener", "OnTimeout", "RunCall", "Session", "SessionSettings", "Spawner", "StreamName"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,8 +16,10 @@ from .base import RunCall, SessionSettings, StreamName
 from .drive import Procedure
 from .live import LiveShell
 from .outcome import Outcome
-from .recording import Recorder
 from .turn import Turn
+
+if TYPE_CHECKING:
+    from .recording import Recorder
 
 __all__ = ["prepare_call", "run_startup_commands"]
 
