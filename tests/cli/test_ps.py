@@ -74,7 +74,7 @@ def test_a_killed_agent(
     agent.kill()
     agent.communicate(timeout=30)
     place = os.path.join(environ["XDG_RUNTIME_DIR"], f"shellkit-{os.geteuid()}")
-    eventually(lambda: not os.listdir(place))
+    eventually(lambda: not os.listdir(place), seconds=30)
     assert shellkit("ps").stdout == "no program runs\n"
 
 
