@@ -86,8 +86,9 @@ class Gate:
         Raises:
             Refused: it denies the command.
         """
-        judge = self._judge_short if len(wanted.command) <= _SHORT else self._judge
-        judgement = judge(wanted.command)
+        # What is secret is not kept.
+        judge = self._judge_short if len(wanted.judged) <= _SHORT and not wanted.hidden else self._judge
+        judgement = judge(wanted.judged)
         if wanted.reader:
             return self._judge_typing(wanted, judgement)
         if judgement.verdict is Verdict.DENY:
@@ -215,7 +216,10 @@ class Gate:
 
     def _denial(self, wanted: Wanted, judgement: Judgement) -> Refused:
         denied = [finding for finding in judgement.findings if finding.verdict is Verdict.DENY]
-        because = "; ".join(f"`{each.segment.text[:200]}`: {each.reason or each.rule}" for each in denied[:5])
+        because = "; ".join(
+            f"`{'(not shown)' if wanted.hidden else each.segment.text[:200]}`: {each.reason or each.rule}"
+            for each in denied[:5]
+        )
         return Refused(
             f"Not run: the policy denies it. {displayed(because, SHOWN)}",
             _rules("policy", judgement),

@@ -312,6 +312,22 @@ def test_what_a_rule_denies_is_not_typed(play: Play) -> None:
     play(scene, policy=policy, **FREE)
 
 
+def test_what_a_rule_denies_is_not_typed_unseen(play: Play, tmp_path: Path) -> None:
+    """H6: a shell whose terminal does not echo looks as if it asked for a password; a rule that denies still holds."""
+    policy = RulePolicy(rules=[Rule(prefix=["rm"], decision="deny", reason="never")], default="deny")
+
+    async def scene(model: Model) -> None:
+        await model.executor.launch("stty -echo; exec sh", tty=True, yield_time=10)
+        (tmp_path / "work" / "kept").touch()
+        output = await model.type("rm kept\n")
+        assert "denies it. `(not shown)`: never" in output.text
+        assert "42" in (await model.type("echo $((6*7))\n", until="^42")).text
+        assert (tmp_path / "work" / "kept").exists()
+
+    play(scene, policy=policy, **FREE)
+    assert b"kept" not in (tmp_path / "audit").read_bytes()
+
+
 def test_approval_in_two_steps(play: Play) -> None:
     """H3: frameworks that stop for approval get a request, and resume types exactly that, once."""
 
