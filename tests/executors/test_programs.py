@@ -230,6 +230,23 @@ def test_what_is_not_taken_is_told(talk: Any) -> None:
     talk(conversation)
 
 
+def test_what_a_terminal_drops_is_told(talk: Any) -> None:
+    """syn-long-line-pty: a line that is too long for a terminal is cut by the kernel, and whoever typed it is told."""
+
+    async def conversation(shell: Executor) -> None:
+        await shell.launch("stty -echo; exec wc -c", tty=True, yield_time=LONG)
+        fits = await shell.write(1, "x" * 4095 + "\n" + "é" * 2047 + "\n", yield_time=LONG)
+        assert not fits.notes
+        cut = await shell.write(1, "é" * 2048 + "\n", yield_time=LONG)
+        assert "a line of 4096 bytes was typed: the terminal passes on the first 4095" in cut.notes[0]
+        ended = await shell.write(1, "\x04", until="exit", yield_time=LONG)
+        assert int(ended.output) == 4096 + 4095 + 4096
+        await shell.launch("exec wc -c", yield_time=LONG)
+        assert not (await shell.write(2, "x" * 5000 + "\n", yield_time=LONG)).notes
+
+    talk(conversation)
+
+
 def test_a_program_that_has_ended_takes_nothing(talk: Any) -> None:
     """codex#18494: typing to a program that has ended is no error; its exit code is told again."""
 
@@ -255,6 +272,11 @@ def test_an_unknown_program(talk: Any) -> None:
                 await call
         with pytest.raises(LookupError):
             shell.process(9)
+        for number in (True, "1", 1.0, None, [1]):
+            with pytest.raises(TypeError, match="process_id must be an int, not"):
+                await shell.write(number)
+            with pytest.raises(TypeError, match="process_id must be an int, not"):
+                shell.process(number)
 
     talk(conversation)
 
@@ -340,7 +362,9 @@ def test_closing_while_somebody_waits(talk: Any) -> None:
         waiting = asyncio.create_task(shell.write(1, until="exit", yield_time=LONG))
         await asyncio.sleep(0)
         await shell.close()
-        assert not (await waiting).running
+        update = await waiting
+        assert not update.running
+        assert "it was ended because the executor was closed" in update.notes
 
     talk(conversation)
 

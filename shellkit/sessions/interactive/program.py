@@ -162,6 +162,13 @@ class Program:
             # Programs that edit lines themselves (readline, vim) turn off both; getpass(3), sudo and ssh only ECHO.
             return terminal.canonical or _SECRET_PROMPT.search(self._last) is not None
 
+    @property
+    def reads_lines(self) -> bool:
+        """Whether a terminal passes whole lines on, and drops what is too long for one."""
+        terminal = self._channel.terminal
+        with self._lock:
+            return terminal is not None and not self._released and terminal.canonical
+
     def waits_for_input(self) -> bool | None:
         """Return whether it, or what it runs, is blocked until somebody types; None if the kernel does not say."""
         with self._lock:

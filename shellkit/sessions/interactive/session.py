@@ -161,6 +161,11 @@ class InteractiveSession:
         """Whether the terminal looks as if a password was asked for; what is typed then must be shown to nobody."""
         return self._program.asks_secret
 
+    @property
+    def reads_lines(self) -> bool:
+        """Whether the terminal passes whole lines on, and of each the first 4,095 bytes only; see `write`."""
+        return self._program.reads_lines
+
     # -- its life ----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
