@@ -408,6 +408,7 @@ def test_beside_a_command(play: Play) -> None:
         ("write_stdin", {"session_id": 7}, "process 7 was never launched; there are: process 1 (cat)"),
         ("write_stdin", {"session_id": "one"}, "must be the whole number that exec_command returned"),
         ("write_stdin", {"session_id": 1, "chars": 5}, "chars: must be a string, or null"),
+        ("write_stdin", {"session_id": 1, "chars": "x\ud83d"}, "chars contains a lone surrogate"),
         ("write_stdin", {"session_id": 1, "until": "(?=x)"}, "no look-around"),
         ("stop_process", {"session_id": 7}, "there are: process 1 (cat)"),
         ("list_processes", {"all": True}, "there is no such argument"),
