@@ -6,6 +6,7 @@ that the model can act on. Nothing here runs a command.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import secrets
@@ -69,6 +70,7 @@ class Gate:
         self._judge_short = lru_cache(maxsize=32)(self._judge)
         self._audit = audit if audit is None or isinstance(audit, AuditLog) else AuditLog(audit)
         self._session = secrets.token_hex(8)
+        self._seal = secrets.token_bytes(32)
 
     # -- the steps, in their order ---------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ class Gate:
             return ApprovalRequest(
                 id=secrets.token_hex(16),
                 command=wanted.command,
-                canonical=wanted.command,
+                canonical=self._sealed(wanted.judged) if wanted.hidden else wanted.command,
                 shell=wanted.reader,
                 isolation=self._runner.isolation,
                 reason="what is typed into a program is approved by a person",
@@ -206,6 +208,11 @@ class Gate:
             _log.exception("a refusal is not in the audit log")
 
     # -- their parts -----------------------------------------------------------------------------------
+
+    def _sealed(self, secret: str) -> str:
+        """Return what is the same for the same secret, here only, and tells nothing about it."""
+        # Another secret of the same length is another text: its approval is not remembered for it, nor good for it.
+        return hashlib.blake2b(secret.encode("utf-8", "surrogatepass"), key=self._seal).hexdigest()
 
     def _judge_typing(self, wanted: Wanted, judgement: Judgement) -> Judgement:
         # What reads the text may be no shell, so the policy's silence means nothing. A rule that denies still holds:

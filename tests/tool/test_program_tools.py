@@ -268,6 +268,29 @@ def test_a_password_that_a_person_replaces(play: Play, tmp_path: Path) -> None:
     assert b"another one" not in (tmp_path / "audit").read_bytes()
 
 
+def test_an_approved_password_is_no_other_one(play: Play) -> None:
+    """H3, H7: approving a secret clears no other of the same length, neither later on nor in its place."""
+    asked = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        asked.append(request.command)
+        return Decision(approved=True, scope="session")
+
+    async def scene(model: Model) -> None:
+        await model.executor.launch("stty -echo; while read -r x; do echo $x is; done", tty=True, yield_time=10)
+        for secret in ("hunter1\n", "hunter2\n", "hunter2\n"):
+            assert f"{secret[:-1]} is" in (await model.type(secret, until="is$")).text
+        assert len(asked) == 2
+        tool = model.tools["write_stdin"]
+        request = await tool.approval_request({"session_id": 1, "chars": "hunter3\n"})
+        assert request is not None
+        assert "hunter" not in json.dumps(request.to_dict())
+        other = await tool.resume(request, True, {"session_id": 1, "chars": "hunter4\n"})
+        assert "another command" in other.text
+
+    play(scene, approver=approve)
+
+
 def test_a_password_that_nobody_asks_for_any_more(play: Play) -> None:
     """sec-approval-what-you-see: a password that was approved too late is not typed where it would be shown."""
 
