@@ -158,7 +158,7 @@ class InteractiveSession:
 
     @property
     def asks_secret(self) -> bool:
-        """Whether the terminal looks as if a password was asked for; what is typed then must be shown to nobody."""
+        """Whether it looks as if the program asked for a password; what is typed then must be shown to nobody."""
         return self._program.asks_secret
 
     @property
