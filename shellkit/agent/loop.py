@@ -190,7 +190,7 @@ class Agent:
             if self._max_tokens is not None and self.usage.total >= self._max_tokens:
                 return Stopped(reason="tokens", text=self.text)
             reply = await self._reply()
-            if any(not call.call_id for call in reply.calls):
+            if any(not isinstance(call.call_id, str) or not call.call_id for call in reply.calls):
                 raise _NoReply(Failure("the model's call has no id, so that nothing can answer it; try again"))
             self._model.accept(reply)
             self.usage = self.usage.plus(reply.input_tokens, reply.output_tokens)

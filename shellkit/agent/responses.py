@@ -13,7 +13,7 @@ from typing import Any
 from ..adapters.openai_responses import needs_answer
 from ..result import ShellResult
 from ..tool import ToolOutput
-from .base import Call, Item, Model, Part, Reply
+from .base import Call, Item, Model, Part, Reply, tokens
 from .client import BrokenReply, Client
 from .events import CallFinished, CallRequested, OutputChunk, TextDelta
 
@@ -139,8 +139,8 @@ class ResponsesModel(Model):
             items=items,
             text=_text(items),
             calls=() if self._hosted else tuple(_calls(items)),
-            input_tokens=usage.input_tokens if usage else 0,
-            output_tokens=usage.output_tokens if usage else 0,
+            input_tokens=tokens(usage, "input_tokens"),
+            output_tokens=tokens(usage, "output_tokens"),
             cut_off=cut_off,
             id=response.id,
             hosted=tuple(_run_by_the_server(items)) if self._hosted else (),
