@@ -14,7 +14,7 @@ from functools import partial
 
 import attrs
 
-from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand
+from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand, SpawnError
 from ..output.search import LinePattern
 from ..policy.confinement import Confinement
 from ..process.update import ProcessInfo, ProcessUpdate
@@ -243,7 +243,12 @@ class ProgramHost(ABC):
     def _open_programs(self) -> Programs:
         self._check_open()
         if self._programs is None:
-            self._programs = Programs(self.process_limits)
+            try:
+                self._programs = Programs(self.process_limits)
+            except OSError as error:
+                raise SpawnError(
+                    f"no program can be launched: {error.strerror}; close files, or raise the limit (ulimit)"
+                ) from error
             self._abandons = weakref.finalize(self, end_forgotten, self._programs.abandon, self._pid)
         return self._programs
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import sys
 import threading
 from pathlib import Path
@@ -17,6 +19,7 @@ from shellkit import (
     InvalidCommand,
     InvalidWorkdir,
     LocalExecutor,
+    SpawnError,
     StdinClosed,
     UnknownProcess,
 )
@@ -491,6 +494,25 @@ def test_a_wrong_launch(tmp_path: Path, talk: Any, options: dict[str, Any], erro
 
     talk(conversation, confinement="root")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_programs(talk: Any) -> None:
+    """A: where there are no descriptors to drain programs with, that is `SpawnError`, and the next launch is another try."""
+
+    async def conversation(shell: Executor) -> None:
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for room in (0, 1):
+            lowest = os.dup(0)
+            os.close(lowest)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + room, limits[1]))
+            try:
+                with pytest.raises(SpawnError, match="no program can be launched: Too many open files; close files"):
+                    await shell.launch("true")
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert (await shell.launch("true", yield_time=LONG)).exit_code == 0
+
+    talk(conversation)
 
 
 def test_a_wrong_write(talk: Any) -> None:
