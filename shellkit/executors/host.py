@@ -144,7 +144,8 @@ class ProgramHost(ABC):
             ExecutorUnavailable: it launches no programs, or was called in a forked child.
             asyncio.CancelledError: the caller gave up waiting; the program runs on, and `processes` lists it.
         """
-        if len(encode_command(command)) >= _LONGEST:
+        text = encode_command(command)
+        if len(text) >= _LONGEST:
             raise InvalidCommand(
                 f"a command to launch must be shorter than {_LONGEST} bytes (Linux MAX_ARG_STRLEN); write it to a "
                 "file, and launch that"
@@ -152,7 +153,7 @@ class ProgramHost(ABC):
         seconds, awaited = options.check_yield(yield_time), check_until(until)
         limit = self.max_output_bytes if max_output_bytes is None else max_output_bytes
         call = LaunchCall(
-            command=command.replace("\r\n", "\n"),
+            command=text.decode(),
             tty=bool(tty),
             workdir=self._admitted(self.workdir if workdir is None else workdir),
             env=options.check_env(env),

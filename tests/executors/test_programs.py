@@ -156,6 +156,18 @@ def test_output_is_bounded(talk: Any) -> None:
     assert update.omitted == 588895 - 100
 
 
+def test_what_looks_like_an_option_is_a_command(talk: Any) -> None:
+    """B1: a command that begins with a dash is looked for as a command, and is no option of the shell."""
+
+    async def conversation(shell: Executor) -> Any:
+        return await shell.launch("--version; echo on", yield_time=LONG)
+
+    update = talk(conversation)
+    assert (update.command, update.exit_code) == ("--version; echo on", 0)
+    assert "--version: command not found" in update.output
+    assert update.output.endswith("on\n")
+
+
 def test_the_longest_command(talk: Any) -> None:
     """Issue 5, 2: a command may have 128 KiB, less its NUL."""
 
