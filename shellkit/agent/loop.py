@@ -151,7 +151,7 @@ class Agent:
         Call it on the loop that `run` runs on.
 
         Returns:
-            Whether there was one. If not, `stop` ends the turn.
+            Whether there was one that was not being ended already. If not, `stop` ends the turn.
         """
         return self._gate is not None and self._gate.interrupt()
 
