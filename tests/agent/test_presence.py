@@ -159,19 +159,3 @@ def test_too_long_a_name(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> None
 
     asyncio.run(main())
     assert os.listdir(runtime_directory()) == []
-
-
-def test_too_long_a_temporary_directory(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> None:
-    """Issue 4, done when: the demo runs on any machine, also where TMPDIR has a name too long for a socket."""
-    long = runtime / ("x" * 100)
-    long.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(long))
-
-    async def main() -> None:
-        server = PrivateServer(IncomingRequest.end, "x-")
-        await server.open()
-        assert os.path.exists(server.path)
-        await server.close()
-        assert not os.path.exists(os.path.dirname(server.path))
-
-    asyncio.run(main())
