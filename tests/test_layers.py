@@ -100,7 +100,9 @@ def test_the_check_sees_what_it_must(path: str, source: str, wrong: bool) -> Non
 
 def test_importing_is_light() -> None:
     """K: `import shellkit` loads no framework, terminal or tree-sitter library."""
-    heavy = "openai pyte h11 pydantic pexpect psutil pyte tree_sitter tree_sitter_bash click rich anyio ptyprocess wcwidth"
+    heavy = (
+        "openai pyte h11 pydantic pexpect psutil pyte tree_sitter tree_sitter_bash click rich anyio ptyprocess wcwidth"
+    )
     script = f"import shellkit, sys; print(sorted(set({heavy.split()!r}) & set(sys.modules)))"
     answer = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=PACKAGE.parent

@@ -5,6 +5,7 @@ A model keeps the history and makes the requests. It never runs a command, and n
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import attrs
 from .client import Client
 from .events import CallFinished, CallRequested, OutputChunk, TextDelta
 
-__all__ = ["Call", "Item", "Model", "Part", "Reply"]
+__all__ = ["Call", "Item", "Model", "Part", "Reply", "tokens"]
 
 #: One entry of the history, plain JSON, as the API takes it.
 Item = dict[str, Any]
@@ -120,5 +121,23 @@ class Model(ABC):
         """Return the calls in the history that have no output yet, in order."""
 
     def _add(self, *items: Item) -> None:
-        self._record(items)
-        self.history.extend(items)
+        sendable = [_sendable(item) for item in items]
+        self._record(sendable)
+        self.history.extend(sendable)
+
+
+def tokens(usage: object, name: str) -> int:
+    """Return a count of tokens; 0 if the server does not say, or says something else."""
+    count = getattr(usage, name, None)
+    return count if isinstance(count, int) else 0
+
+
+def _sendable(item: Item) -> Item:
+    """Return an item that every later request can hold: without halves of UTF-16 pairs, which JSON can bring."""
+    text = json.dumps(item, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        replaced: Item = json.loads(text.encode("utf-8", "replace"))
+        return replaced
+    return item

@@ -184,8 +184,11 @@ class Broker:
     async def _count(self, request: IncomingRequest) -> None:
         self._asking(request)
         used = _fields(request)
+        counts = [used.get(name, 0) for name in ("input_tokens", "output_tokens")]
+        if not all(isinstance(count, int) and count >= 0 for count in counts):  # else a command could win budget
+            raise AgentRefused("the tokens that were used are whole numbers, 0 or more")
         if self._charge is not None:
-            self._charge(int(used.get("input_tokens", 0)), int(used.get("output_tokens", 0)))
+            self._charge(*counts)
         await request.reply(200, {})
 
     async def _pass_on(self, request: IncomingRequest) -> None:
@@ -208,6 +211,8 @@ class Broker:
                 async for part in response.iter_bytes():
                     await request.send(part)
                 await request.end()
+        except openai.AuthenticationError:  # what it says may quote the key
+            await _refuse(request, 401, "the server does not accept the API key of the first agent; tell its user")
         except openai.APIStatusError as error:  # after the retries of the client
             await request.start(error.status_code, error.response.headers.get("content-type", "application/json"))
             await request.send(error.response.content)
@@ -229,7 +234,7 @@ async def _refuse(request: IncomingRequest, status: int, message: str) -> None:
 def _fields(request: IncomingRequest) -> dict[str, Any]:
     try:
         fields = json.loads(request.body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise AgentRefused(f"the request is no JSON: {error}") from error
     if not isinstance(fields, dict):
         raise AgentRefused("the request is no JSON object")

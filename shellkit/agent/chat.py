@@ -5,10 +5,11 @@ The server keeps nothing: every request holds the whole history.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from .base import Call, Item, Model, Part, Reply
+from .base import Call, Item, Model, Part, Reply, tokens
 from .client import BrokenReply
 from .events import TextDelta
 
@@ -62,7 +63,7 @@ class _Streamed:
     def __init__(self) -> None:
         self.finish_reason = ""
         self._text: list[str] = []
-        self._calls: list[Item] = []
+        self._calls: list[tuple[int, Item]] = []  # each with its index
         self._usage: Any = None
 
     def take(self, chunk: Any) -> str:
@@ -76,24 +77,27 @@ class _Streamed:
             return ""
         for piece in choice.delta.tool_calls or ():
             self._take_call(piece)
-        text = choice.delta.content or choice.delta.refusal or ""
+        text = _said(choice.delta)
         self._text.append(text)
         return text
 
     def reply(self) -> Reply:
         """Return the whole."""
-        return _reply("".join(self._text), self._calls, self.finish_reason, self._usage)
+        calls = [call for _, call in sorted(self._calls, key=lambda known: known[0])]
+        return _reply("".join(self._text), calls, self.finish_reason, self._usage)
 
     def _take_call(self, piece: Any) -> None:
-        # Some servers leave out the index, and send each call in one piece.
-        at = len(self._calls) if piece.index is None else piece.index
-        while len(self._calls) <= at:
-            self._calls.append(_call(None, "", ""))
-        call = self._calls[at]
+        # Some servers leave out the index, or give all calls the same; some repeat id and name in each piece.
+        index = piece.index if isinstance(piece.index, int) else self._calls[-1][0] if self._calls else 0
+        call = next((call for at, call in reversed(self._calls) if at == index), None)
+        if call is None or (piece.id and call["id"] and piece.id != call["id"]):
+            call = _call(piece.id, "", "")
+            self._calls.append((index, call))
         call["id"] = call["id"] or piece.id or ""
         if piece.function is not None:
-            call["function"]["name"] += piece.function.name or ""
-            call["function"]["arguments"] += piece.function.arguments or ""
+            called = call["function"]
+            called["name"] += "" if piece.function.name == called["name"] else piece.function.name or ""
+            called["arguments"] += _as_text(piece.function.arguments)
 
 
 def _whole(completion: Any) -> Reply:
@@ -101,20 +105,36 @@ def _whole(completion: Any) -> Reply:
         raise BrokenReply("the reply holds nothing; try again")
     choice = completion.choices[0]
     said = choice.message
-    # A call of another kind is of no tool that is declared.
+    # A call of another kind is of no tool that is declared. Some servers leave the kind out.
     calls = [
         _call(call.id, call.function.name, call.function.arguments)
         for call in said.tool_calls or ()
-        if call.type == "function"
+        if getattr(call, "function", None) is not None
     ]
-    return _reply(said.content or said.refusal or "", calls, choice.finish_reason, completion.usage)
+    return _reply(_said(said), calls, choice.finish_reason, completion.usage)
 
 
-def _call(call_id: str | None, name: str | None, arguments: str | None) -> Item:
-    return {"id": call_id or "", "type": "function", "function": {"name": name or "", "arguments": arguments or ""}}
+def _said(message: Any) -> str:
+    content = message.content or message.refusal or ""
+    if isinstance(content, str):
+        return content
+    # Some servers send parts, among them what the model thinks, which is no text of its message.
+    return "".join(part.get("text") or "" for part in content if isinstance(part.get("text"), str))
+
+
+def _as_text(arguments: Any) -> str:
+    """Return arguments as the API has them; some servers send them as an object."""
+    return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
+
+
+def _call(call_id: str | None, name: str | None, arguments: Any) -> Item:
+    called = {"name": name or "", "arguments": _as_text(arguments)}
+    return {"id": call_id or "", "type": "function", "function": called}
 
 
 def _reply(text: str, calls: list[Item], finish_reason: str, usage: Any) -> Reply:
+    if finish_reason in ("tool_calls", "function_call") and not calls:
+        raise BrokenReply("the reply ends with a call, and holds none that can be answered; try another model or --api")
     message: Item = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
@@ -122,8 +142,8 @@ def _reply(text: str, calls: list[Item], finish_reason: str, usage: Any) -> Repl
         items=(message,),
         text=text,
         calls=tuple(_calls(message)),
-        input_tokens=usage.prompt_tokens if usage else 0,
-        output_tokens=usage.completion_tokens if usage else 0,
+        input_tokens=tokens(usage, "prompt_tokens"),
+        output_tokens=tokens(usage, "completion_tokens"),
         cut_off=finish_reason if finish_reason in ("length", "content_filter") else "",
     )
 

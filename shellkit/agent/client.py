@@ -38,11 +38,16 @@ class Client:
 
     Args:
         client: `openai.OpenAI`, `openai.AsyncOpenAI`, or the Azure ones.
+
+    Raises:
+        TypeError: it is something else, such as `client.with_raw_response`.
     """
 
     def __init__(self, client: OpenAI | AsyncOpenAI) -> None:
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, OpenAI
 
+        if not isinstance(client, OpenAI | AsyncOpenAI):
+            raise TypeError(f"the client must be an openai.OpenAI or openai.AsyncOpenAI, not {type(client).__name__}")
         self.client: Any = client
         self.blocking = not isinstance(client, AsyncOpenAI)
 

@@ -43,6 +43,11 @@ def explain(error: Exception, *, base_url: str, model: str) -> Failure:
         return Failure(f"{base_url}: {said}", error.misconfigured)
     if isinstance(error, openai.APITimeoutError):
         return Failure(f"{base_url} did not answer in time; try again, or give the client a longer timeout")
+    # h11's own words quote the header, and with it the key.
+    no_ascii = isinstance(error, UnicodeEncodeError) and error.encoding == "ascii"
+    if no_ascii or type(error.__cause__).__name__ == "LocalProtocolError":
+        what = "the API key, or a header of the client, holds a character that HTTP does not allow"
+        return Failure(f"{base_url} cannot be asked: {what}; set OPENAI_API_KEY anew", True)
     if isinstance(error, openai.APIConnectionError):
         cause = _one_line(error.__cause__ or error)
         if "Connect" in type(error.__cause__).__name__:  # httpx2's ConnectError: no request was sent

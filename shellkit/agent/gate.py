@@ -85,8 +85,11 @@ class WatchedGate:
         return call_output(call.item, [*finished, *not_run], status="incomplete")
 
     def interrupt(self) -> bool:
-        """End the command that is at the gate or running, as the user wants it; return whether there is one."""
-        return self._step is not None and self._step.cancel()
+        """End the command that is at the gate or running, as the user wants it; return whether there is one.
+
+        One that is being ended already is none: who asks again wants more than that.
+        """
+        return self._step is not None and not self._step.cancelling() and self._step.cancel()
 
     async def _finish(self, output: ToolOutput) -> None:
         self._finished.append(output)

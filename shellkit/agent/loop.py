@@ -152,7 +152,7 @@ class Agent:
         Call it on the loop that `run` runs on.
 
         Returns:
-            Whether there was one. If not, `stop` ends the turn.
+            Whether there was one that was not being ended already. If not, `stop` ends the turn.
         """
         return self._gate is not None and self._gate.interrupt()
 
@@ -191,7 +191,7 @@ class Agent:
             if self._max_tokens is not None and self.usage.total >= self._max_tokens:
                 return Stopped(reason="tokens", text=self.text)
             reply = await self._reply()
-            if any(not call.call_id for call in reply.calls):
+            if any(not isinstance(call.call_id, str) or not call.call_id for call in reply.calls):
                 raise _NoReply(Failure("the model's call has no id, so that nothing can answer it; try again"))
             self._model.accept(reply)
             self.usage = self.usage.plus(reply.input_tokens, reply.output_tokens)

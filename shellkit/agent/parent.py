@@ -66,7 +66,8 @@ class Parent:
 
         httpx = _httpx()
         async with AsyncExitStack() as stack:
-            transport = httpx.AsyncHTTPTransport(uds=self._came_with.socket)
+            # No certificates: they are looked for in the environment, which may name some that are not there.
+            transport = httpx.AsyncHTTPTransport(uds=self._came_with.socket, verify=False)
             # No limit: a person may take long to answer. And no proxy: the socket is here.
             self._http = httpx.AsyncClient(transport=transport, base_url=_BASE, timeout=None, trust_env=False)
             await stack.enter_async_context(self._http)
@@ -89,7 +90,9 @@ class Parent:
     async def _register(self, stack: AsyncExitStack) -> dict[str, Any]:
         """Return the first line of an answer that lasts as long as the stack."""
         with self._reached():
-            request = self._http.stream("POST", "/agents", json=self._asked, headers=_bearer(self._came_with.id))
+            request = self._http.stream(
+                "POST", "/agents", content=_body(self._asked), headers=_bearer(self._came_with.id)
+            )
             response = await stack.enter_async_context(request)
             lines = cast("AsyncGenerator[str]", response.aiter_lines())  # which it is; the hint says less
             await stack.enter_async_context(aclosing(lines))
@@ -110,7 +113,7 @@ class Parent:
 
     async def _ask(self, path: str, value: dict[str, Any]) -> dict[str, Any]:
         with self._reached():
-            response = await self._http.post(path, json=value, headers=_bearer(self.invitation.id))
+            response = await self._http.post(path, content=_body(value), headers=_bearer(self.invitation.id))
             return _told(response, response.text)
 
     @contextmanager
@@ -129,6 +132,10 @@ def _httpx() -> ModuleType:
     from openai import VERSION
 
     return import_module("httpx2" if int(VERSION.split(".")[0]) >= 3 else "httpx")
+
+
+def _body(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode()  # ASCII: a path that is no UTF-8 gets across, too
 
 
 def _bearer(agent: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from ..adapters.openai_responses import needs_answer
 from ..result import ShellResult
 from ..tool import ToolOutput
-from .base import Call, Item, Model, Part, Reply
+from .base import Call, Item, Model, Part, Reply, tokens
 from .client import BrokenReply, Client
 from .events import CallFinished, CallRequested, OutputChunk, TextDelta
 
@@ -75,7 +75,8 @@ class ResponsesModel(Model):
             # To the end of the stream, though the reply comes before: only then can the connection be used again.
             async for event in events:
                 if event.type in ("response.output_text.delta", "response.refusal.delta"):
-                    yield TextDelta(text=event.delta)
+                    if event.delta:
+                        yield TextDelta(text=event.delta)
                 elif event.type == "response.output_item.added" and event.item.type == "shell_call_output":
                     shell_calls[event.item.id] = event.item.call_id
                 elif event.type == "response.shell_call_output_content.delta":
@@ -85,6 +86,8 @@ class ResponsesModel(Model):
                             yield OutputChunk(call_id=call_id, stream=stream, text=text)
                 elif event.type in ("response.completed", "response.incomplete", "response.failed"):
                     reply = self._reply(event.response)
+                elif event.type == "error":
+                    raise _failed(event.message)
         except Exception:
             if reply is None:  # what breaks behind the reply does not matter
                 raise
@@ -127,24 +130,27 @@ class ResponsesModel(Model):
 
     def _reply(self, response: Any) -> Reply:
         if response.status == "failed":
-            said = response.error.message if response.error else "it does not say why"
-            raise BrokenReply(f"the model failed: {said}; try again")
+            raise _failed(response.error.message if response.error else "")
         items = tuple(_as_input(item) for item in response.output or ())
         cut_off = ""
-        if response.status == "incomplete":
+        if response.status in ("incomplete", "cancelled"):
             details = response.incomplete_details
-            cut_off = (details and details.reason) or "incomplete"
+            cut_off = (details and details.reason) or response.status
         usage = response.usage
         return Reply(
             items=items,
             text=_text(items),
             calls=() if self._hosted else tuple(_calls(items)),
-            input_tokens=usage.input_tokens if usage else 0,
-            output_tokens=usage.output_tokens if usage else 0,
+            input_tokens=tokens(usage, "input_tokens"),
+            output_tokens=tokens(usage, "output_tokens"),
             cut_off=cut_off,
             id=response.id,
             hosted=tuple(_run_by_the_server(items)) if self._hosted else (),
         )
+
+
+def _failed(said: str) -> BrokenReply:
+    return BrokenReply(f"the model failed: {said or 'it does not say why'}; try again")
 
 
 def _as_input(item: Any) -> Item:

@@ -97,12 +97,12 @@ class Transcript:
             try:
                 entry = json.loads(line)
                 if number > 1:
-                    self.items.extend(entry["items"])
+                    self.items.extend(map(_item, entry["items"]))
                 elif entry["shellkit"] == _VERSION:
                     self._api = entry["api"]
                 else:
                     raise TranscriptError(f"{self.path} was written by another version of shellkit; begin a new file")
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise self._foreign(number) from error
         if data and not self._end and not _FIRST.startswith(data[: len(_FIRST)]):
             raise self._foreign(1)
@@ -134,3 +134,10 @@ class Transcript:
             f"{self.path} cannot be used: {error.strerror or error}; see to its directory, permissions and disk, "
             "or name another file"
         )
+
+
+def _item(value: Any) -> dict[str, Any]:
+    """Return what a line holds, if it can be part of a history: an object with a kind of one API or the other."""
+    if isinstance(value, dict) and isinstance(value.get("type", value.get("role")), str):
+        return value
+    raise ValueError(f"no item: {type(value).__name__}")

@@ -6,6 +6,9 @@ cost more than the rest of the library.
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from .. import __version__
@@ -26,6 +29,16 @@ __all__ = ["main"]
 @click.version_option(__version__, prog_name="shellkit")
 def main() -> None:
     """A shell session that never wedges: run commands, talk to it, see what this machine offers."""
+    _open_standard_streams()
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller has closed, so that no file of ours gets its number and what we print with it."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115  (as long as the process)
 
 
 for _command in (run, repl, agent, ps, play, policy, audit, doctor, demo):

@@ -75,15 +75,15 @@ def agent(**chosen: Any) -> None:
     shellkit agent 'which of the tests here are slow?'
     shellkit agent --approve policy --workdir ~/project
     """
-    from .agent_conversation import Conversation
-    from .agent_options import AgentOptions
-
     with told():
-        if chosen["task"] is not None:
-            chosen["task"] = command_text(chosen["task"])
-        options = AgentOptions(**chosen)
-        lines = LineReader("agent-history") if options.task is None and sys.stdin.isatty() else None
         try:
+            from .agent_conversation import Conversation
+            from .agent_options import AgentOptions
+
+            if chosen["task"] is not None:
+                chosen["task"] = command_text(chosen["task"])
+            options = AgentOptions(**chosen)
+            lines = LineReader("agent-history") if options.task is None and sys.stdin.isatty() else None
             with lines or contextlib.nullcontext():
                 code = Conversation(options, lines).hold()
         except OutputClosed:

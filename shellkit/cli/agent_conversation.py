@@ -104,7 +104,9 @@ class Conversation:
         with _interrupts(opened):
             async with contextlib.aclosing(opened.agent.run(task)) as events:
                 async for event in events:
-                    view.show(event)
+                    # Not while a sub-agent's question stands: what a command prints could pass for a part of it.
+                    async with self._approver.free:
+                        view.show(event)
                     if isinstance(event, Usage) and opened.parent is not None:
                         await opened.parent.charge(event.input_tokens, event.output_tokens)
                     if isinstance(event, CallRequested):

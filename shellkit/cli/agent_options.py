@@ -5,7 +5,9 @@ Used by `agent` and `agent_setup`. It starts nothing, and it never shows the key
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -124,21 +126,37 @@ def open_client(options: AgentOptions) -> AsyncOpenAI:
         ShellkitError: there is no key, or the base URL is none.
     """
     base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
-    url = urlsplit(base_url or "https://api.openai.com/v1")
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise ShellkitError(f"{base_url} is no base URL; it looks like https://HOST/v1")
     names = ["OPENAI_API_KEY"]
-    if url.hostname.endswith(".azure.com"):
+    if _host(base_url or "https://api.openai.com/v1").endswith(".azure.com"):
         names.insert(0, "AZURE_OPENAI_API_KEY")
-    key = next(filter(None, map(os.environ.get, names)), None)
-    if key is None:
+    name = next(filter(os.environ.get, names), None)
+    if name is None:
         raise ShellkitError(
             f"no API key: set {' or '.join(names)} (to anything, for a server that wants none); "
             "`shellkit demo` needs no key"
         )
+    key = os.environ[name]
+    if not re.fullmatch("[!-~]+", key):  # what a header may hold; an error of h11's would quote the key
+        raise ShellkitError(f"{name} holds a character that no key has, such as the end of a line; set it anew")
     from openai import AsyncOpenAI
 
-    return AsyncOpenAI(base_url=base_url, api_key=key)
+    try:
+        return AsyncOpenAI(base_url=base_url, api_key=key)
+    except Exception as error:
+        # The HTTP library reads proxies and certificates from the environment, and raises what happens to it there.
+        raise ShellkitError(
+            f"no connection can be made ({error}); see to the base URL, and to HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, "
+            "SSL_CERT_FILE and SSL_CERT_DIR in the environment"
+        ) from error
+
+
+def _host(base_url: str) -> str:
+    with contextlib.suppress(ValueError):  # brackets, or a port, that are wrong
+        url = urlsplit(base_url)
+        if url.scheme in ("http", "https") and url.hostname and url.port != 0 and base_url.isprintable():
+            return url.hostname
+    # It is not shown: there may be a password in it.
+    raise ShellkitError("what --base-url or OPENAI_BASE_URL holds is no base URL; one looks like https://HOST/v1")
 
 
 def _checked_policy(path: str | None) -> str | None:

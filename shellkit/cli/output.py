@@ -19,7 +19,7 @@ _DESCRIPTORS: dict[StreamName, int] = {"stdout": 1, "stderr": 2}
 
 
 class OutputClosed(BaseException):
-    """Nobody reads our output any more. Not an `Exception`: nothing on the way may take it for a failure."""
+    """Our output goes nowhere any more. Not an `Exception`: nothing on the way may take it for a failure."""
 
 
 class LiveOutput:
@@ -41,7 +41,7 @@ def write(fd: int, text: str | bytes) -> None:
     """Write all of `text`.
 
     Raises:
-        OutputClosed: the other end is closed.
+        OutputClosed: the other end is closed, or there is no room; the latter is said on stderr.
     """
     view = memoryview(text.encode("utf-8", "replace") if isinstance(text, str) else text)
     try:
@@ -49,6 +49,10 @@ def write(fd: int, text: str | bytes) -> None:
             view = view[os.write(fd, view) :]
     except BrokenPipeError:
         raise OutputClosed from None
+    except OSError as error:
+        if fd != 2:
+            note(f"the output cannot be written: {error.strerror}; make room, or send it elsewhere")
+        raise OutputClosed from error
 
 
 def note(text: str) -> None:

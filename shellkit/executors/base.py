@@ -346,7 +346,10 @@ class Executor(ProgramHost):
         if self._closed:
             raise ExecutorClosed("the executor is closed; read its output before that")
         if self._spills is None:
-            raise UnknownOutput("no output is kept: make the executor with spill_dir=... for that")
+            raise UnknownOutput(
+                "no output is kept; run the command again and filter what it prints, or make the executor with "
+                "spill_dir=..."
+            )
         return self._spills
 
     def _close_files(self) -> None:

@@ -6,6 +6,7 @@ Made and kept by `Programs`. It is told what to do with its program, and never d
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Literal
 
@@ -25,6 +26,10 @@ Until = Literal["exit"] | LinePattern | None
 Conversation = InteractiveSession | AdoptedJob
 
 _CTRL_C, _CTRL_D = "\x03", "\x04"
+
+#: What ends a line for a terminal that passes whole lines on, and bytes of the longest (termios(3), "Canonical mode").
+_LINE_ENDS = re.compile(r"[\r\n\x04]")
+_LONGEST_LINE = 4095
 
 #: Seconds without output after which a program that waits for input has said what it had to say.
 _QUIET = 0.01
@@ -48,7 +53,7 @@ class Entry:
         used: when a call was last about it (`time.monotonic`).
         waiting: calls that wait for it now.
         notes: what its next update must tell.
-        expired: why it was ended, if its time was up.
+        expired: why it was ended, if its time was up or the executor was closed.
     """
 
     def __init__(
@@ -115,6 +120,8 @@ class Entry:
         ends_input = not session.tty and chars.endswith(_CTRL_D)
         try:
             if text := chars.removesuffix(_CTRL_D) if ends_input else chars:
+                if len(text) > _LONGEST_LINE // 4 and session.reads_lines:
+                    self._tell_dropped(text)
                 async with asyncio.timeout(seconds):
                     await session.write(text)
         except TimeoutError:
@@ -126,6 +133,14 @@ class Entry:
             self.notes.append("the program had ended, so nothing was typed; launch it again to type to it")
         if ends_input:
             session.close_stdin()
+
+    def _tell_dropped(self, text: str) -> None:
+        longest = max(len(line.encode("utf-8", "surrogateescape")) for line in _LINE_ENDS.split(text))
+        if longest > _LONGEST_LINE:
+            self.notes.append(
+                f"a line of {longest} bytes was typed: the terminal passes on the first {_LONGEST_LINE} of one and "
+                "drops the rest; write the text to a file, type shorter lines, or launch the program without a terminal"
+            )
 
     async def wait(self, until: Until, deadline: float) -> bool:
         """Wait for the end of a program, for what is waited for, or for the deadline; return whether that has come."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand
+from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand, SpawnError
 from ..output.search import LinePattern
 from ..policy.confinement import Confinement
 from ..process.update import ProcessInfo, ProcessUpdate
@@ -148,7 +148,8 @@ class ProgramHost(ABC):
             ExecutorUnavailable: it launches no programs, or was called in a forked child.
             asyncio.CancelledError: the caller gave up waiting; the program runs on, and `processes` lists it.
         """
-        if len(encode_command(command)) >= _LONGEST:
+        text = encode_command(command)
+        if len(text) >= _LONGEST:
             raise InvalidCommand(
                 f"a command to launch must be shorter than {_LONGEST} bytes (Linux MAX_ARG_STRLEN); write it to a "
                 "file, and launch that"
@@ -156,7 +157,7 @@ class ProgramHost(ABC):
         seconds, awaited = options.check_yield(yield_time), check_until(until)
         limit = self.max_output_bytes if max_output_bytes is None else max_output_bytes
         call = LaunchCall(
-            command=command.replace("\r\n", "\n"),
+            command=text.decode(),
             tty=bool(tty),
             workdir=self._admitted(self.workdir if workdir is None else workdir),
             env=options.check_env(env),
@@ -249,7 +250,12 @@ class ProgramHost(ABC):
         if self._programs is None:
             from .programs import Programs  # terminals and all: who only runs commands needs none of it
 
-            self._programs = Programs(self.process_limits)
+            try:
+                self._programs = Programs(self.process_limits)
+            except OSError as error:
+                raise SpawnError(
+                    f"no program can be launched: {error.strerror}; close files, or raise the limit (ulimit)"
+                ) from error
             self._abandons = weakref.finalize(self, end_forgotten, self._programs.abandon, self._pid)
         return self._programs
 

@@ -127,6 +127,9 @@ class Programs:
         """End all programs within their grace period and give everything back."""
         with self._mutex:
             entries = list(self._entries.values())
+        for entry in entries:
+            if entry.session.running:
+                entry.expired = "it was ended because the executor was closed"
         try:
             await asyncio.gather(*(entry.session.terminate() for entry in entries))
         finally:  # also when whoever closes is cancelled
@@ -180,6 +183,8 @@ class Programs:
         return entry
 
     def _find(self, process_id: int) -> Entry:
+        if not isinstance(process_id, int) or isinstance(process_id, bool):
+            raise TypeError(f"process_id must be an int, not {type(process_id).__name__}")
         with self._mutex:
             entry = self._entries.get(process_id)
             if entry is not None:

@@ -139,11 +139,16 @@ def look(words: tuple[Word, ...], dialect: str) -> Look:
         return _NOTHING
     if name in WRAPPERS:
         return _wrapper(words, WRAPPERS[name])
-    if name in _LAUNCHERS:
+    if name in _LAUNCHERS or (name == "shellkit" and _session_of_ours(words)):
         return _opaque(f"`{name}` starts commands in a way that is not looked into", texts=_texts(words))
     if _INTERPRETERS.match(name):
         return _interpreter(words, name)
     return _NOTHING
+
+
+def _session_of_ours(words: tuple[Word, ...]) -> bool:
+    """Return whether our own command line starts a session that asks nobody; a sub-agent's commands are asked about."""
+    return len(words) > 1 and (not words[1].known or words[1].text in ("run", "repl"))
 
 
 def _texts(words: tuple[Word, ...]) -> list[tuple[str, str]]:

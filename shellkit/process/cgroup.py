@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 import time
 
 __all__ = ["Cgroup", "own_cgroup"]
@@ -64,6 +65,9 @@ class Cgroup:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        #: The thread that drains removes the group of a job when it ends, while another thread looks at it: the
+        #: descriptor must not be closed, and be another file's, under a read. (Nothing is added to what may end.)
+        self._using = threading.Lock()
         os.mkdir(path)
         try:
             self._procs = os.open(f"{path}/cgroup.procs", os.O_RDWR | os.O_CLOEXEC)
@@ -88,21 +92,22 @@ class Cgroup:
 
     def pids(self) -> list[int]:
         """Return the processes in it (subtree excluded); none once it has been removed."""
-        if self._procs < 0:
-            return []
-        try:
-            data = os.pread(self._procs, 1 << 16, 0)
-        except OSError as error:
-            if error.errno in _GONE:
+        with self._using:
+            if self._procs < 0:
                 return []
-            raise
-        offset = len(data)
-        while offset and len(data) % (1 << 16) == 0:
-            more = os.pread(self._procs, 1 << 16, offset)
-            if not more:
-                break
-            data += more
+            try:
+                data = os.pread(self._procs, 1 << 16, 0)
+            except OSError as error:
+                if error.errno in _GONE:
+                    return []
+                raise
             offset = len(data)
+            while offset and len(data) % (1 << 16) == 0:
+                more = os.pread(self._procs, 1 << 16, offset)
+                if not more:
+                    break
+                data += more
+                offset = len(data)
         return [int(word) for word in data.split()]
 
     def kill(self) -> None:
@@ -116,10 +121,11 @@ class Cgroup:
         Args:
             patience: seconds to wait for the kernel to let go of the last dying process.
         """
-        if self._procs < 0:
-            return
-        os.close(self._procs)
-        self._procs = -1
+        with self._using:
+            if self._procs < 0:
+                return
+            os.close(self._procs)
+            self._procs = -1
         give_up = time.monotonic() + patience
         while True:
             try:

@@ -98,7 +98,7 @@ class ProcessInfo:
         runtime: seconds from its start to now, or to its end.
         idle: seconds since it was last launched, written to or looked at.
         waits_for_input: as in `ProcessUpdate`.
-        asks_secret: whether it seems to ask for a password: its terminal does not echo.
+        asks_secret: whether it seems to ask for a password: its terminal does not echo, or on pipes its prompt says so.
     """
 
     process_id: int

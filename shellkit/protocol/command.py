@@ -11,7 +11,7 @@ MAX_COMMAND_BYTES = 10 * 1024 * 1024
 
 
 def encode_command(command: object) -> bytes:
-    """Return what the shell gets: UTF-8, CRLF line ends as LF.
+    """Return what the shell gets: UTF-8, CRLF line ends as LF, a blank before what could be taken for an option.
 
     Raises:
         TypeError: it is not a string.
@@ -32,4 +32,5 @@ def encode_command(command: object) -> bytes:
         raise InvalidCommand(
             f"command is {len(text)} bytes long, more than {MAX_COMMAND_BYTES}; write it to a file and run that"
         )
-    return text
+    # `eval` and `-c` would read "-x" and "+x" as options of their own, and not every shell knows `--` there.
+    return b" " + text if text.startswith((b"-", b"+")) else text

@@ -34,6 +34,7 @@ class AdoptedJob:
     tty = False
     unsent = 0
     asks_secret = False
+    reads_lines = False
     waits_for_input = False
     leaves_running = False
 

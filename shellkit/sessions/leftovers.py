@@ -8,7 +8,7 @@ from ..process.tree import Containment
 from .attendant import Attendant
 from .jobs import BackgroundJob, Job
 from .live import LiveShell
-from .outcome import Outcome
+from .outcome import TIMED_OUT, Outcome
 from .turn import Turn
 
 __all__ = ["MAX_JOBS", "hand_over", "set_aside"]
@@ -49,17 +49,24 @@ def hand_over(
     outcome.snapshot(turn)
     live.end_input()
     job = Job(live.give_up_captures(), group, live)
-    _attend(job, turn, outcome, attendant, grace)
+    ran = f"The command has run {turn.duration:.1f} s, its time-out, and was"
+    if _attend(job, turn, outcome, attendant, grace):
+        outcome.notes.append(f"{ran} not stopped: it runs on in the background, with an end-of-file for its input.")
+    else:
+        outcome.exit_code = TIMED_OUT
+        outcome.notes.append(f"{ran} stopped: there was no room for it in the background.")
 
 
-def _attend(job: Job, turn: Turn, outcome: Outcome, attendant: Attendant, grace: float) -> None:
+def _attend(job: Job, turn: Turn, outcome: Outcome, attendant: Attendant, grace: float) -> bool:
+    """Hand a job over; return False if there are too many already, and this one was stopped."""
     for capture in (turn.stdout, turn.stderr):
         capture.listeners = ()
         if job.captures is not None:  # the job goes on writing, to the same file if there is one
             capture.buffer.clear()
         else:
             capture.clear()
-    if job.pids and len(attendant.jobs()) >= MAX_JOBS:
+    room = not job.pids or len(attendant.jobs()) < MAX_JOBS
+    if not room:
         job.end_now()
         outcome.notes.append(
             f"{MAX_JOBS} background jobs are running, which is the limit, so this one was stopped. "
@@ -67,3 +74,4 @@ def _attend(job: Job, turn: Turn, outcome: Outcome, attendant: Attendant, grace:
         )
     outcome.background = (BackgroundJob(job, grace),)
     attendant.attend(job)
+    return room

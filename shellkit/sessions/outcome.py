@@ -36,10 +36,7 @@ class Outcome:
     def take(self, turn: Turn) -> None:
         """Take over how the turn ended."""
         if turn.handed_over:
-            self.notes.append(
-                f"The command has run {turn.duration:.1f} s, its time-out, and was not stopped: it runs on in the "
-                "background, with an end-of-file for its input."
-            )
+            self.exit_code = None  # `hand_over` tells whether it could run on
         elif turn.expired:
             self.exit_code = TIMED_OUT
             self.notes.append(_timeout_note(turn, self.call))

@@ -107,7 +107,7 @@ class Wanted:
     """What a call asks for, as far as the gate must know; each tool adds what it needs itself.
 
     Attributes:
-        command: the text that is judged, approved and recorded.
+        command: the text that is approved and recorded.
         workdir: the directory that it shall run in (absolute), or None.
         reader: what reads the text, where that is a running program and not the shell.
         hidden: whether nobody may see the text, since the reader asks for a secret: `command` says how long it is.
@@ -119,6 +119,11 @@ class Wanted:
     reader: str = ""
     hidden: bool = False
     granted: str = ""
+
+    @property
+    def judged(self) -> str:
+        """The text that a policy judges: all of it, also where nobody may see it."""
+        return self.command
 
     def edited(self, command: str) -> Self:
         """Return the same with the text that a person approved instead."""

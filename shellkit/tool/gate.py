@@ -6,6 +6,7 @@ that the model can act on. Nothing here runs a command.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import secrets
@@ -69,6 +70,7 @@ class Gate:
         self._judge_short = lru_cache(maxsize=32)(self._judge)
         self._audit = audit if audit is None or isinstance(audit, AuditLog) else AuditLog(audit)
         self._session = secrets.token_hex(8)
+        self._seal = secrets.token_bytes(32)
 
     # -- the steps, in their order ---------------------------------------------------------------------
 
@@ -86,8 +88,9 @@ class Gate:
         Raises:
             Refused: it denies the command.
         """
-        judge = self._judge_short if len(wanted.command) <= _SHORT else self._judge
-        judgement = judge(wanted.command)
+        # What is secret is not kept.
+        judge = self._judge_short if len(wanted.judged) <= _SHORT and not wanted.hidden else self._judge
+        judgement = judge(wanted.judged)
         if wanted.reader:
             return self._judge_typing(wanted, judgement)
         if judgement.verdict is Verdict.DENY:
@@ -101,7 +104,7 @@ class Gate:
             return ApprovalRequest(
                 id=secrets.token_hex(16),
                 command=wanted.command,
-                canonical=wanted.command,
+                canonical=self._sealed(wanted.judged) if wanted.hidden else wanted.command,
                 shell=wanted.reader,
                 isolation=self._runner.isolation,
                 reason="what is typed into a program is approved by a person",
@@ -206,6 +209,11 @@ class Gate:
 
     # -- their parts -----------------------------------------------------------------------------------
 
+    def _sealed(self, secret: str) -> str:
+        """Return what is the same for the same secret, here only, and tells nothing about it."""
+        # Another secret of the same length is another text: its approval is not remembered for it, nor good for it.
+        return hashlib.blake2b(secret.encode("utf-8", "surrogatepass"), key=self._seal).hexdigest()
+
     def _judge_typing(self, wanted: Wanted, judgement: Judgement) -> Judgement:
         # What reads the text may be no shell, so the policy's silence means nothing. A rule that denies still holds:
         # a shell is what models start most.
@@ -215,7 +223,10 @@ class Gate:
 
     def _denial(self, wanted: Wanted, judgement: Judgement) -> Refused:
         denied = [finding for finding in judgement.findings if finding.verdict is Verdict.DENY]
-        because = "; ".join(f"`{each.segment.text[:200]}`: {each.reason or each.rule}" for each in denied[:5])
+        because = "; ".join(
+            f"`{'(not shown)' if wanted.hidden else each.segment.text[:200]}`: {each.reason or each.rule}"
+            for each in denied[:5]
+        )
         return Refused(
             f"Not run: the policy denies it. {displayed(because, SHOWN)}",
             _rules("policy", judgement),

@@ -6,6 +6,7 @@ Names and units are those that models know from Codex (`cmd`, `session_id`, `cha
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -245,7 +246,13 @@ def parse_launch(arguments: object, here: str) -> Launch:
 
 
 def parse_look(given: Any) -> dict[str, Any]:
-    """Return how long to wait for what, of checked arguments of `write_stdin`."""
+    """Return how long to wait for what, of checked arguments of `write_stdin`.
+
+    Raises:
+        InvalidArguments: there is something that cannot be typed or waited for.
+    """
+    if given.chars and re.search("[\ud800-\udfff]", given.chars):
+        raise InvalidArguments("Not run: chars contains a lone surrogate, which is no character; remove it.")
     bounds = _LAUNCH_YIELD if given.chars else _POLL_YIELD
     return {"process_id": given.session_id, **_waiting(given, bounds[0], bounds)}
 

@@ -123,6 +123,10 @@ class _Typing(Look):
 
     secret: str | None = attrs.field(default=None, repr=False)
 
+    @property
+    def judged(self) -> str:
+        return self.command if self.secret is None else self.secret
+
     def edited(self, command: str) -> _Typing:
         if self.secret is None:
             return attrs.evolve(self, command=command)

@@ -20,7 +20,6 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from shellkit import ShellkitError
 from shellkit.agent.broker import Broker
 from shellkit.agent.parent import Parent
 from shellkit.agent.terms import AgentRefused, Invitation, Terms
@@ -113,6 +112,18 @@ def test_errors_of_the_model_come_as_they_are() -> None:
 
     again = Failure(429, "slow down", headers={"retry-after-ms": "1"})
     with_broker(body, [again, [message("after a retry")], Failure(400, "no good")], max_retries=1)
+
+
+def test_a_key_that_is_refused() -> None:
+    """Issue 4.4: the key never reaches the shell, nor does what a server says of it, which may quote it."""
+
+    async def body(broker: Broker) -> None:
+        async with Parent(broker.invitation, "t") as parent:
+            with pytest.raises(openai.AuthenticationError) as caught:
+                await parent.client.responses.create(model="m", input="x")
+            assert "secret" not in str(caught.value)
+
+    with_broker(body, [Failure(401, "Incorrect API key provided: secret")])
 
 
 def test_a_model_that_cannot_be_reached() -> None:
@@ -339,6 +350,20 @@ def test_tokens_of_sub_agents_count() -> None:
     assert used == [(10, 2), (5, 1)]
 
 
+@pytest.mark.parametrize("used", [{"input_tokens": -5}, {"output_tokens": "3"}, {"input_tokens": None}])
+def test_tokens_that_are_none(used: dict[str, Any]) -> None:
+    """Issue 4, sub-agents: no process of the shell can give the first agent a larger budget."""
+    charged: list[tuple[int, int]] = []
+
+    async def body(broker: Broker) -> None:
+        async with Parent(broker.invitation, "t") as child:
+            with pytest.raises(AgentRefused, match="whole numbers"):
+                await child._ask("/usage", used)
+
+    with_broker(body, charge=lambda *tokens: charged.append(tokens))
+    assert charged == []
+
+
 # -- the socket -------------------------------------------------------------------------------------------
 
 
@@ -397,18 +422,18 @@ def test_another_version_of_shellkit() -> None:
     asyncio.run(main())
 
 
-def test_a_path_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """unix(7): a path holds 107 bytes; the error names the remedy, and nothing is left."""
+def test_a_temporary_directory_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 4, done when: the demo runs on any machine; unix(7): a socket's path holds 107 bytes."""
     long = tmp_path / ("x" * 120)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
 
-    async def main() -> None:
-        async with AsyncOpenAI(api_key="x") as client:
-            with pytest.raises(ShellkitError, match="set TMPDIR"):
-                await Broker(client, TERMS, None).__aenter__()
+    async def body(broker: Broker) -> None:
+        assert os.path.dirname(os.path.dirname(broker.invitation.socket)) == "/tmp"
+        async with Parent(broker.invitation, "t") as parent:
+            assert parent.number == 1
 
-    asyncio.run(main())
+    with_broker(body)
     assert list(long.iterdir()) == []
 
 

@@ -181,6 +181,23 @@ def test_interrupting_the_command_only(stage: Any, api: str) -> None:
     asyncio.run(main())
 
 
+def test_interrupting_twice(stage: Any) -> None:
+    """Issue 4.4, Ctrl-C: the command first and the turn second, also while the command is still being ended."""
+
+    async def main() -> None:
+        script = [[run_shell("trap '' INT TERM; echo half; while :; do sleep 1; done", "c1")], [message("fine")]]
+        async with stage(script) as on:
+            async for event in on.agent.run("go"):
+                if isinstance(event, OutputChunk) and event.text == "half\n":
+                    assert on.agent.cancel() is True
+                    assert on.agent.cancel() is False
+                    on.agent.stop()
+            assert event == Stopped(reason="cancelled")
+            assert await goes_on(on)
+
+    asyncio.run(main())
+
+
 def test_interrupting_one_of_several_commands(stage: Any) -> None:
     """Issue 4.4: of a `shell` call with several commands, the one that runs is interrupted; the next one runs."""
 

@@ -88,3 +88,11 @@ def test_what_an_abandoned_call_brings_is_closed() -> None:
 
     asyncio.run(main())
     assert brought.closed
+
+
+def test_what_is_no_client() -> None:
+    """Bad input: what cannot be asked is refused at once, not when the conversation has begun."""
+    with openai.OpenAI(api_key="x") as client:
+        for wrong in (client.with_raw_response, client.responses, "x", None):
+            with pytest.raises(TypeError, match="must be an openai"):
+                Client(wrong)  # type: ignore[arg-type]

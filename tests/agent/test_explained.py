@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import httpx2
@@ -51,3 +52,18 @@ def test_explained(error: Exception, told: str, misconfigured: bool) -> None:
     assert "\n" not in failure.text
     assert "sk-secret" not in failure.text
     assert len(failure.text) < 800
+
+
+@pytest.mark.parametrize("key", ["sk-secret\r", "sk-secret\n", " sk-secret", "sk-secret\u201d"])
+def test_a_key_that_is_no_header(key: str) -> None:
+    """Issue 4.4, the key is never printed: h11 quotes a header that it refuses, as of a file with CRLF line ends."""
+
+    async def main() -> None:
+        async with openai.AsyncOpenAI(api_key=key, base_url="http://127.0.0.1:1/v1", max_retries=0) as client:
+            with pytest.raises(Exception) as caught:
+                await client.responses.create(model="m", input="x")
+            failure = explain(caught.value, base_url="http://127.0.0.1:1/v1/", model="m")
+            assert "sk-secret" not in failure.text
+            assert failure.misconfigured
+
+    asyncio.run(main())

@@ -267,3 +267,18 @@ def test_a_shell_that_is_gone(stage: Any) -> None:
             assert events[-1] == Stopped(reason="done", text="I stop.")
 
     asyncio.run(main())
+
+
+@BOTH
+def test_half_a_pair(stage: Any, api: str, stream: bool) -> None:
+    """Issue 4, must hold: half a UTF-16 pair, which JSON can hold and no request, does not break all that follows."""
+
+    async def main() -> None:
+        call = function_call("run_shell", '{"command": "echo \ud800"}')
+        async with stage(
+            [[message("a\ud800b"), call], [message("seen")], [message("fine")]], api=api, stream=stream
+        ) as on:
+            assert await on.ends("go\udcff") == Stopped(reason="done", text="seen")
+            assert await goes_on(on)
+
+    asyncio.run(main())

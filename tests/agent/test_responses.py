@@ -7,9 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 
-from shellkit.agent import Stopped, Transcript
+from shellkit import LocalExecutor
+from shellkit.agent import Agent, Stopped, Transcript
 from shellkit.testing.scripted_model import function_call, message, reasoning
 
 
@@ -83,3 +86,34 @@ def test_a_refusal_is_what_the_model_says(stage: Any) -> None:
             assert await on.ends() == Stopped(reason="done", text="I won't.")
 
     asyncio.run(main())
+
+
+def answered(*events: dict[str, Any]) -> Stopped:
+    """Return how a run ends whose only reply are these events."""
+    frames = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    page = httpx2.Response(200, text=frames, headers={"content-type": "text/event-stream"})
+
+    async def main() -> Stopped:
+        http = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda request: page))
+        async with openai.AsyncOpenAI(api_key="x", http_client=http) as client, LocalExecutor() as shell:
+            stopped = [event async for event in Agent(client, "m", shell.as_tool(), instructions="x").run("go")][-1]
+        assert isinstance(stopped, Stopped)
+        return stopped
+
+    return asyncio.run(main())
+
+
+def test_an_error_within_the_stream() -> None:
+    """Issue 4, must hold: what the server says of its failure is told, also when the answer has begun."""
+    delta = {"type": "response.output_text.delta", "delta": None}
+    stopped = answered(delta, {"type": "error", "code": "x", "message": "too many\nrequests", "param": None})
+    assert (stopped.reason, stopped.misconfigured) == ("error", False)
+    assert "the model failed: too many requests; try again" in stopped.error
+
+
+def test_a_reply_that_the_server_cancelled() -> None:
+    """Issue 4, must hold: such a reply is not the end of the task."""
+    response = {"id": "r", "status": "cancelled", "output": [], "incomplete_details": None, "usage": None}
+    stopped = answered({"type": "response.completed", "response": response})
+    assert stopped.reason == "error"
+    assert "cut off (cancelled)" in stopped.error

@@ -20,6 +20,8 @@ Shellkit = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 KEY = "sk-very-secret-0123456789"
+#: Not one of them is a base URL.
+URLS = ("http://[", "http://h:99999/v1", "http://u:secret@h:x/v1", "http://h\t/v1", "ftp://u:secret@h/v1")
 
 
 def run(command: str, timeout: float | None = None) -> dict[str, Any]:
@@ -243,7 +245,7 @@ def test_hosted(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path) 
     ("words", "environ", "why"),
     [
         (["x"], {}, "no API key: set OPENAI_API_KEY"),
-        (["--base-url", "localhost:1", "x"], {"OPENAI_API_KEY": KEY}, "no base URL; it looks like https://HOST/v1"),
+        (["--base-url", "localhost:1", "x"], {"OPENAI_API_KEY": KEY}, "no base URL; one looks like https://HOST/v1"),
         (["--base-url", "http://127.0.0.1:9/v1", "x"], {"OPENAI_API_KEY": KEY}, "check the base URL"),
         (["--policy", "none.toml", "x"], {"OPENAI_API_KEY": KEY}, "cannot be read"),
         (["--audit", "/no/such/log", "x"], {"OPENAI_API_KEY": KEY}, "/no/such"),
@@ -252,6 +254,10 @@ def test_hosted(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path) 
         (["--workdir", "/no/such", "x"], {"OPENAI_API_KEY": KEY}, "does not exist"),
         (["--shell", "no-such-shell", "x"], {"OPENAI_API_KEY": KEY}, "shell not found"),
         (["--timeout", "-1", "x"], {"OPENAI_API_KEY": KEY}, "positive"),
+        *((["--base-url", url, "x"], {"OPENAI_API_KEY": KEY}, "no base URL") for url in URLS),
+        *((["x"], {"OPENAI_API_KEY": KEY + more}, "set it anew") for more in ("\r", "\n", " ", "\u201d")),
+        (["x"], {"OPENAI_API_KEY": KEY, "ALL_PROXY": "foo://x"}, "ALL_PROXY"),
+        (["x"], {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": "/no/such"}, "SSL_CERT_FILE"),
         (["--fresh", "x"], {"OPENAI_API_KEY": KEY}, "no parent"),
         (["--download", "d", "x"], {"OPENAI_API_KEY": KEY}, "goes with --hosted"),
         (["--hosted", "--policy", "p", "x"], {"OPENAI_API_KEY": KEY}, "leave --policy"),
@@ -267,6 +273,7 @@ def test_wrong_calls(shellkit: Shellkit, words: list[str], environ: dict[str, st
     assert done.stderr.startswith("Error: ")
     assert done.stderr.count("\n") == 1
     assert why in done.stderr
+    assert "secret" not in done.stderr
 
 
 def test_no_model(shellkit: Shellkit) -> None:

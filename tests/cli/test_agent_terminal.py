@@ -123,6 +123,29 @@ def test_a_sub_agent_asks_here(at_terminal: AtTerminal, openai_server: StartServ
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_nothing_is_printed_into_a_question(
+    at_terminal: AtTerminal, openai_server: StartServer, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    """H3: while a sub-agent's question stands no command can print what looks like a part of it."""
+
+    def script(body: dict[str, Any]) -> Step:
+        answered = body["input"][-1].get("type") == "function_call_output"
+        if answered:
+            return [message("done")]
+        asks = "shellkit agent --model child --approve ask x & until [ -e go ]; do sleep 0.01; done"
+        return [run(f"{asks}; echo FORGED; touch printed; wait" if body["model"] == "m" else "echo asked")]
+
+    process = at_terminal(openai_server(script), "x")
+    process.expect_exact(QUESTION)
+    process.sendline("y")
+    process.expect_exact("sub-agent 1")
+    process.expect_exact("[e]dit? ")
+    (tmp_path / "go").touch()
+    eventually((tmp_path / "printed").exists)
+    process.sendline("y")
+    assert re.match(r"y\n+FORGED\n", rest(process))
+
+
 def test_ctrl_c_ends_the_command_then_the_turn(at_terminal: AtTerminal, openai_server: StartServer) -> None:
     """Issue 4: the first Ctrl-C ends the command, which the model is told, the next one the turn."""
     asked: list[dict[str, Any]] = []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 Shellkit = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -36,3 +39,25 @@ def test_import_loads_no_command_line() -> None:
     code += " or n.startswith(('shellkit.cli', 'shellkit.testing'))])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=Path(__file__).parents[2], text=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed: str, tmp_path: Path) -> None:
+    """Contract C2: what would go to a stream that the caller has closed is in no file of ours instead."""
+    log = tmp_path / "log"
+    words = [sys.executable, "-m", "shellkit", "run", "--audit", str(log), "echo printed", "-"]
+    done = subprocess.run(f"{shlex.join(words)} {closed}", shell=True, capture_output=True, input=b"true", timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout in (b"", b"printed\n")
+    words = [sys.executable, "-m", "shellkit", "audit", "verify", str(log)]
+    assert subprocess.run(words, capture_output=True, timeout=60).returncode == 0
+
+
+def test_a_full_disk() -> None:
+    """Contract C2: what cannot be written is said in one line."""
+    words = [sys.executable, "-m", "shellkit", "run", "echo printed"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode != 0
+    assert done.stderr.startswith(b"shellkit: note: the output cannot be written: No space left on device; make room")
+    assert done.stderr.count(b"\n") == 1

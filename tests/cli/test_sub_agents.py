@@ -95,6 +95,19 @@ def test_a_sub_agent_starts_where_the_shell_stands(
     assert [output.splitlines()[0] for output in outputs(server)] == [f"{tmp_path}/sub 1", f"{tmp_path} unset"]
 
 
+def test_a_directory_that_is_no_utf_8(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path) -> None:
+    """Issue 4.3: the parent's working directory goes to a sub-agent, whatever bytes are in its name."""
+    (tmp_path / "\udcff").mkdir()
+
+    def child(task: str, output: str) -> Step:
+        return [message(f"sub says: {output.split()[0]}")] if output else run('basename "$PWD" | od -An -tx1')
+
+    server = openai_server(parent_of(run("cd ./*/ && shellkit agent --model child 'where?'", timeout=60), child=child))
+    done = start(shellkit, server)
+    assert (done.stdout, done.returncode) == ("all done\n", 0)
+    assert outputs(server)[0].startswith("sub says: ff\n")
+
+
 def test_depth_and_what_is_said_of_it(shellkit: Shellkit, openai_server: StartServer) -> None:
     """Issue 4, sub-agents: depth is bounded, and the one that may not start others is not told to."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import sys
 import threading
 from pathlib import Path
@@ -17,6 +19,7 @@ from shellkit import (
     InvalidCommand,
     InvalidWorkdir,
     LocalExecutor,
+    SpawnError,
     StdinClosed,
     UnknownProcess,
 )
@@ -153,6 +156,18 @@ def test_output_is_bounded(talk: Any) -> None:
     assert update.omitted == 588895 - 100
 
 
+def test_what_looks_like_an_option_is_a_command(talk: Any) -> None:
+    """B1: a command that begins with a dash is looked for as a command, and is no option of the shell."""
+
+    async def conversation(shell: Executor) -> Any:
+        return await shell.launch("--version; echo on", yield_time=LONG)
+
+    update = talk(conversation)
+    assert (update.command, update.exit_code) == ("--version; echo on", 0)
+    assert "--version: command not found" in update.output
+    assert update.output.endswith("on\n")
+
+
 def test_the_longest_command(talk: Any) -> None:
     """Issue 5, 2: a command may have 128 KiB, less its NUL."""
 
@@ -230,6 +245,23 @@ def test_what_is_not_taken_is_told(talk: Any) -> None:
     talk(conversation)
 
 
+def test_what_a_terminal_drops_is_told(talk: Any) -> None:
+    """syn-long-line-pty: a line that is too long for a terminal is cut by the kernel, and whoever typed it is told."""
+
+    async def conversation(shell: Executor) -> None:
+        await shell.launch("stty -echo; exec wc -c", tty=True, yield_time=LONG)
+        fits = await shell.write(1, "x" * 4095 + "\n" + "é" * 2047 + "\n", yield_time=LONG)
+        assert not fits.notes
+        cut = await shell.write(1, "é" * 2048 + "\n", yield_time=LONG)
+        assert "a line of 4096 bytes was typed: the terminal passes on the first 4095" in cut.notes[0]
+        ended = await shell.write(1, "\x04", until="exit", yield_time=LONG)
+        assert int(ended.output) == 4096 + 4095 + 4096
+        await shell.launch("exec wc -c", yield_time=LONG)
+        assert not (await shell.write(2, "x" * 5000 + "\n", yield_time=LONG)).notes
+
+    talk(conversation)
+
+
 def test_a_program_that_has_ended_takes_nothing(talk: Any) -> None:
     """codex#18494: typing to a program that has ended is no error; its exit code is told again."""
 
@@ -255,6 +287,11 @@ def test_an_unknown_program(talk: Any) -> None:
                 await call
         with pytest.raises(LookupError):
             shell.process(9)
+        for number in (True, "1", 1.0, None, [1]):
+            with pytest.raises(TypeError, match="process_id must be an int, not"):
+                await shell.write(number)
+            with pytest.raises(TypeError, match="process_id must be an int, not"):
+                shell.process(number)
 
     talk(conversation)
 
@@ -340,7 +377,9 @@ def test_closing_while_somebody_waits(talk: Any) -> None:
         waiting = asyncio.create_task(shell.write(1, until="exit", yield_time=LONG))
         await asyncio.sleep(0)
         await shell.close()
-        assert not (await waiting).running
+        update = await waiting
+        assert not update.running
+        assert "it was ended because the executor was closed" in update.notes
 
     talk(conversation)
 
@@ -484,6 +523,25 @@ def test_a_wrong_launch(tmp_path: Path, talk: Any, options: dict[str, Any], erro
 
     talk(conversation, confinement="root")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_programs(talk: Any) -> None:
+    """A: where there are no descriptors to drain programs with, that is `SpawnError`, and the next launch is another try."""
+
+    async def conversation(shell: Executor) -> None:
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for room in (0, 1):
+            lowest = os.dup(0)
+            os.close(lowest)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + room, limits[1]))
+            try:
+                with pytest.raises(SpawnError, match="no program can be launched: Too many open files; close files"):
+                    await shell.launch("true")
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert (await shell.launch("true", yield_time=LONG)).exit_code == 0
+
+    talk(conversation)
 
 
 def test_a_wrong_write(talk: Any) -> None:

@@ -245,6 +245,8 @@ OFFERED = {
     "env touch a": None,
     "xargs touch": None,
     "ssh h touch": None,
+    "shellkit run touch": None,
+    "shellkit repl": None,
     "find . -exec touch {} +": None,
     "timeout 5 touch a": None,
     "docker run x": None,

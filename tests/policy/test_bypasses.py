@@ -180,6 +180,8 @@ LITERAL = [
     "watch 'rm victim'",
     "su -c 'rm victim'",
     "ssh host rm victim",
+    "shellkit run 'rm victim'",
+    "shellkit $X 'rm victim'",
     "docker exec c rm victim",
     "xargs rm",
     "xargs -0 -n 1 rm -f",

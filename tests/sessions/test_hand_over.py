@@ -42,6 +42,19 @@ def test_it_runs_on(either: BlockingExecutor, containment: str, gate: Path) -> N
     assert (job.exit_code, job.running) == (7, False)
 
 
+def test_no_room_for_it(either: BlockingExecutor, sleeps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I3: where too many jobs run already the command is stopped, and the result says that and nothing else."""
+    monkeypatch.setattr("shellkit.sessions.leftovers.MAX_JOBS", 1)
+    first = hand_over(either, f"sleep {sleeps()}")
+    result = either.run(f"echo begun; sleep {sleeps()}", timeout=0.2, on_timeout="background")
+    assert (result.stdout, result.exit_code, result.timed_out, result.process_id) == ("begun\n", 124, True, None)
+    assert "was stopped: there was no room for it in the background" in result.for_model()
+    assert "runs on" not in result.for_model()
+    assert len(sleeps.left()) == 1
+    first.background[0].stop()
+    assert hand_over(either, "sleep 60").process_id == 2
+
+
 def test_the_session_goes_on_as_it_was_before(kind: Any, open_shell: Callable[..., BlockingExecutor]) -> None:
     """D2: the next command finds the state from before the command, not what that changes in its own shell."""
     shell = open_shell(shell=list(kind.argv))

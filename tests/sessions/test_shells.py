@@ -37,6 +37,17 @@ def alone(kind: Kind, command: str, tmp_path: Path) -> tuple[int, str]:
     return done.returncode, done.stdout.decode()
 
 
+@pytest.mark.parametrize("mode", ["persistent", "stateless"])
+@pytest.mark.parametrize("command", ["-c", "--help", "--", "+x", "-n\necho never"])
+def test_what_looks_like_an_option_is_a_command(kind: Kind, open_shell: Opens, mode: str, command: str) -> None:
+    """B1, B4: a command that begins with a dash or a plus is looked for as a command, and is no option of a shell."""
+    result = open_shell(shell=kind.name, mode=mode).run(f"{command.split()[0]} 2> errors; echo $?")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "127\n", "")
+    result = open_shell(shell=kind.name, mode=mode).run(command)
+    assert result.exit_code == (0 if "echo" in command else 127)
+    assert result.stdout == ("never\n" if "echo" in command else "")
+
+
 def test_each_way_of_naming_a_shell_finds_its_dialect(kind: Kind) -> None:
     """A: `shell=` takes a name and an argv list for each family."""
     expected = {"ksh93": "ksh", "yash": "sh"}.get(kind.name, kind.name)

@@ -268,6 +268,29 @@ def test_a_password_that_a_person_replaces(play: Play, tmp_path: Path) -> None:
     assert b"another one" not in (tmp_path / "audit").read_bytes()
 
 
+def test_an_approved_password_is_no_other_one(play: Play) -> None:
+    """H3, H7: approving a secret clears no other of the same length, neither later on nor in its place."""
+    asked = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        asked.append(request.command)
+        return Decision(approved=True, scope="session")
+
+    async def scene(model: Model) -> None:
+        await model.executor.launch("stty -echo; while read -r x; do echo $x is; done", tty=True, yield_time=10)
+        for secret in ("hunter1\n", "hunter2\n", "hunter2\n"):
+            assert f"{secret[:-1]} is" in (await model.type(secret, until="is$")).text
+        assert len(asked) == 2
+        tool = model.tools["write_stdin"]
+        request = await tool.approval_request({"session_id": 1, "chars": "hunter3\n"})
+        assert request is not None
+        assert "hunter" not in json.dumps(request.to_dict())
+        other = await tool.resume(request, True, {"session_id": 1, "chars": "hunter4\n"})
+        assert "another command" in other.text
+
+    play(scene, approver=approve)
+
+
 def test_a_password_that_nobody_asks_for_any_more(play: Play) -> None:
     """sec-approval-what-you-see: a password that was approved too late is not typed where it would be shown."""
 
@@ -310,6 +333,22 @@ def test_what_a_rule_denies_is_not_typed(play: Play) -> None:
         assert "42" in (await model.type("echo $((6*7))\n", until="^42")).text
 
     play(scene, policy=policy, **FREE)
+
+
+def test_what_a_rule_denies_is_not_typed_unseen(play: Play, tmp_path: Path) -> None:
+    """H6: a shell whose terminal does not echo looks as if it asked for a password; a rule that denies still holds."""
+    policy = RulePolicy(rules=[Rule(prefix=["rm"], decision="deny", reason="never")], default="deny")
+
+    async def scene(model: Model) -> None:
+        await model.executor.launch("stty -echo; exec sh", tty=True, yield_time=10)
+        (tmp_path / "work" / "kept").touch()
+        output = await model.type("rm kept\n")
+        assert "denies it. `(not shown)`: never" in output.text
+        assert "42" in (await model.type("echo $((6*7))\n", until="^42")).text
+        assert (tmp_path / "work" / "kept").exists()
+
+    play(scene, policy=policy, **FREE)
+    assert b"kept" not in (tmp_path / "audit").read_bytes()
 
 
 def test_approval_in_two_steps(play: Play) -> None:
@@ -392,6 +431,7 @@ def test_beside_a_command(play: Play) -> None:
         ("write_stdin", {"session_id": 7}, "process 7 was never launched; there are: process 1 (cat)"),
         ("write_stdin", {"session_id": "one"}, "must be the whole number that exec_command returned"),
         ("write_stdin", {"session_id": 1, "chars": 5}, "chars: must be a string, or null"),
+        ("write_stdin", {"session_id": 1, "chars": "x\ud83d"}, "chars contains a lone surrogate"),
         ("write_stdin", {"session_id": 1, "until": "(?=x)"}, "no look-around"),
         ("stop_process", {"session_id": 7}, "there are: process 1 (cat)"),
         ("list_processes", {"all": True}, "there is no such argument"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import attrs
@@ -21,6 +22,10 @@ __all__ = ["Display", "ScreenView"]
 #: Bytes to keep between two looks: some ten full screens in colour. Whoever prints more has drawn them all anew.
 KEPT_BYTES = 128 * 1024
 _SLACK = 16 * 1024
+
+#: What answers may take of the thread that drains all programs: seconds of its processor at once, and a part of the
+#: time. Who asks without end, as a binary file does that is printed, waits for no answer.
+_FREE, _SHARE = 0.1, 0.02
 
 #: Where is the cursor, are you well (DSR), which terminal are you (DA; ECMA-48, sections 8.3.35 and 8.3.24).
 _QUESTION = re.compile(rb"\x1b\[(?:[56]n|0?c)")
@@ -70,6 +75,8 @@ class Display:
         self._kept = 0
         self._cut = False
         self._emulator: Emulator | None = None
+        self._began = time.monotonic()
+        self._spent = 0.0
 
     def output(self, data: memoryview) -> bytes:
         """Take what the program printed, and return what the terminal answers to it."""
@@ -82,7 +89,14 @@ class Display:
             self._kept += len(data)
             if self._kept > KEPT_BYTES + _SLACK:
                 self._drop(self._kept - KEPT_BYTES)
-        return self._draw()[1] if _QUESTION.search(data) else b""
+        if not _QUESTION.search(data):
+            return b""
+        if self._spent > _FREE + _SHARE * (time.monotonic() - self._began):
+            return b""
+        before = time.thread_time()
+        answers = self._draw()[1]
+        self._spent += time.thread_time() - before
+        return answers
 
     def resized(self, rows: int, columns: int) -> None:
         """Account for a new size."""

@@ -5,9 +5,17 @@ Imported late, by `display` only: pyte and its tables of character widths take s
 
 from __future__ import annotations
 
+import unicodedata
+from itertools import groupby
+
 import pyte
+from pyte.screens import wcwidth
 
 __all__ = ["Emulator"]
+
+_JOINER = "\u200d"
+#: Characters of one cell: a joined emoji has ten, and nobody shall fill the memory with one cell.
+_MOST_IN_CELL = 16
 
 
 class _Stream(pyte.ByteStream):
@@ -21,7 +29,7 @@ class _Stream(pyte.ByteStream):
 
 
 class _Screen(pyte.Screen):
-    """A screen that keeps what it answers to the program's questions."""
+    """A screen that draws on after a character without width, where pyte stops, and keeps what it answers."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self.answers = ""
@@ -29,6 +37,28 @@ class _Screen(pyte.Screen):
 
     def write_process_input(self, data: str) -> None:
         self.answers += data
+
+    def draw(self, data: str) -> None:
+        if data.isascii() and data.isprintable():
+            super().draw(data)
+            return
+        for has_width, run in groupby(data, key=lambda char: wcwidth(char) > 0):
+            if has_width:
+                super().draw("".join(run))
+            else:
+                for char in run:
+                    self._join(char)
+
+    def _join(self, char: str) -> None:
+        """Add a mark, a variation selector or a joiner to the character before the cursor; drop all else."""
+        at = self.cursor.x - 1
+        if at < 0 or (char != _JOINER and not unicodedata.category(char).startswith("M")):
+            return
+        line = self.buffer[self.cursor.y]
+        if not line[at].data and at:  # the second half of a wide character
+            at -= 1
+        if len(line[at].data) < _MOST_IN_CELL:
+            line[at] = line[at]._replace(data=unicodedata.normalize("NFC", line[at].data + char))
 
 
 class Emulator:

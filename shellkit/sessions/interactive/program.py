@@ -42,7 +42,7 @@ _ENTER_SECONDS = 0.05
 #: Reads of one program before looking at the others.
 _READS = 16
 
-#: What is printed last when a program asks for a password without canonical mode (`sudo` with pwfeedback).
+#: What is printed last when a program asks for a password on pipes, or without canonical mode (`sudo` with pwfeedback).
 _SECRET_PROMPT = re.compile(rb"(?i)(?:pass ?(?:word|phrase|code)|\bPIN\b|secret|token)[^\n]*[:?] ?$")
 _PROMPT_BYTES = 200
 
@@ -164,10 +164,19 @@ class Program:
         """Whether what is typed now is meant for no eyes, as far as terminal and prompt tell."""
         terminal = self._channel.terminal
         with self._lock:
-            if terminal is None or self._released or terminal.echo:
+            if self._released or (terminal is not None and terminal.echo):
                 return False
             # Programs that edit lines themselves (readline, vim) turn off both; getpass(3), sudo and ssh only ECHO.
-            return terminal.canonical or _SECRET_PROMPT.search(self._last) is not None
+            if terminal is not None and terminal.canonical:
+                return True
+            return _SECRET_PROMPT.search(self._last) is not None  # on pipes (`sudo -S`) there is nothing else to go by
+
+    @property
+    def reads_lines(self) -> bool:
+        """Whether a terminal passes whole lines on, and drops what is too long for one."""
+        terminal = self._channel.terminal
+        with self._lock:
+            return terminal is not None and not self._released and terminal.canonical
 
     def waits_for_input(self) -> bool | None:
         """Return whether it, or what it runs, is blocked until somebody types; None if the kernel does not say."""
@@ -197,6 +206,8 @@ class Program:
                 )
             shown = b"*" * len(data) if self._sinks and self.asks_secret else data
             self._tell_sinks(lambda sink: sink.input(shown))
+            if self._channel.terminal is None and b"\n" in data:
+                self._last = b""  # the prompt is answered
             self._input.add(data)
 
     def close_stdin(self) -> None:

@@ -161,8 +161,13 @@ class InteractiveSession:
 
     @property
     def asks_secret(self) -> bool:
-        """Whether the terminal looks as if a password was asked for; what is typed then must be shown to nobody."""
+        """Whether it looks as if the program asked for a password; what is typed then must be shown to nobody."""
         return self._program.asks_secret
+
+    @property
+    def reads_lines(self) -> bool:
+        """Whether the terminal passes whole lines on, and of each the first 4,095 bytes only; see `write`."""
+        return self._program.reads_lines
 
     # -- its life ----------------------------------------------------------------------------------------
 

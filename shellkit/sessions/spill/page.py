@@ -88,7 +88,8 @@ def read_page(store: SpillStore, ref: object, request: PageRequest) -> OutputPag
     kept = store.find(ref)
     with SpilledStream(kept.folder) as stream:
         if stream.gone:
-            raise UnknownOutput(f"the output {kept.ref} is no longer kept: it had to make room for newer output")
+            why = "it had to make room for newer output, or its files were removed; run the command again"
+            raise UnknownOutput(f"the output {kept.ref} is no longer kept: {why}")
         page = _page(stream, request)
         return attrs.evolve(
             page,

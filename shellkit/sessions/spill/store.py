@@ -91,8 +91,10 @@ class SpillFile:
                 if not self.removed:
                     self.failure = (
                         f"Output past the first {self._total} bytes could not be kept in a file ({error.strerror}); "
-                        "make room where spill_dir is, or filter the output."
+                        "see that spill_dir is there and has room, or filter the output."
                     )
+                if not self._total:
+                    self.ref = None  # there is nothing to read by it
 
     def close(self) -> None:
         """Take no more, and give the descriptor back; what was written can still be read. Idempotent."""

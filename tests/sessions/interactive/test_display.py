@@ -30,6 +30,11 @@ def show(*pieces: bytes | tuple[int, int], rows: int = 4, columns: int = 20) -> 
         (b"1\r\n2\r\n3\r\n4\r\n5", "2\n3\n4\n5", (3, 1)),
         ("世界🙂|".encode(), "世界🙂|", (0, 7)),
         ("e\u0301x".encode(), "éx", (0, 2)),
+        ("世\u0301x".encode(), "世\u0301x", (0, 3)),
+        ("👩\u200d👧 ❤\ufe0f|".encode(), "👩\u200d👧 ❤\ufe0f|", (0, 7)),
+        ("ที่ हिन्दी|".encode(), "ที่ हिन्दी|", (0, 6)),
+        ("a\u200b\u2060\x01b".encode(), "ab", (0, 2)),
+        ("\u0301\u200dx".encode(), "x", (0, 1)),
         (b"\xff\xfeok", "\ufffd\ufffdok", (0, 4)),
         (b"x" * 20, "x" * 20, (0, 19)),
         (b"", "", (0, 0)),
@@ -81,6 +86,15 @@ def test_a_flood_is_drawn_from_its_end() -> None:
 def test_the_terminal_answers_questions(printed: bytes, answer: bytes) -> None:
     """Issue 5, must hold: programs that ask the terminal, where the cursor is and so how large it is, get answers."""
     assert Display(4, 20).output(memoryview(printed)) == answer
+
+
+def test_who_asks_without_end_gets_no_answer() -> None:
+    """G1: answering takes the thread that drains all programs, so a flood of questions is only drawn."""
+    display = Display(4, 20)
+    flood = memoryview(b"\x1b[6n" * 4000)
+    assert display.output(flood)
+    assert any(not display.output(flood) for _ in range(1000))
+    assert display.view().cursor == (0, 0)
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.tuples(st.integers(1, 30), st.integers(1, 30))), max_size=12))

@@ -469,6 +469,24 @@ def test_a_secret_reaches_no_sink() -> None:
     asyncio.run(main())
 
 
+def test_a_secret_on_pipes_reaches_no_sink() -> None:
+    """Issue 5, build 3: on pipes, as of `sudo -S`, the prompt alone tells that a password is asked for, until it is there."""
+
+    async def main() -> None:
+        tape = Tape()
+        script = "printf '[sudo] password for me: ' >&2; read -r p; read -r q; echo $p $q"
+        async with InteractiveSession(["sh", "-c", script], tty=False, sinks=[tape]) as program:
+            await program.expect("me: ")
+            assert program.asks_secret
+            await program.write("geheim\n")
+            assert not program.asks_secret
+            await program.write("no secret\n")
+            await program.expect("geheim no secret")
+        assert tape.typed == [b"*******", b"no secret\n"]
+
+    asyncio.run(main())
+
+
 def test_it_works_from_several_loops_and_threads(tty: bool) -> None:
     """G2: a program is talked to from one `asyncio.run` after the other, and from a thread's loop."""
     program = InteractiveSession(["cat"], tty=tty)

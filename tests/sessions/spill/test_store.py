@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
@@ -146,6 +147,35 @@ def test_a_full_disk_is_told(store: SpillStore) -> None:
     assert "10000 bytes" in file.failure
     page = read_page(store, file.ref, PageRequest())
     assert (page.text, page.notes) == ("a" * 10_000, (file.failure,))
+
+
+def test_a_disk_without_any_room(store: SpillStore) -> None:
+    """E5: where nothing could be written there is no reference, which would promise something."""
+    first = store.file()
+    first.write(b"makes the folder")
+    first.close()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    file = store.file()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        file.write(b"a")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (file.ref, "first 0 bytes" in (file.failure or "")) == (None, True)
+
+
+def test_a_directory_that_somebody_removed(store: SpillStore, tmp_path: Path) -> None:
+    """E5: of an output whose files are gone that is said, and that new output has no place."""
+    file = store.file()
+    file.write(b"a")
+    file.close()
+    shutil.rmtree(tmp_path / "spill")
+    with pytest.raises(UnknownOutput, match="or its files were removed"):
+        read_page(store, file.ref, PageRequest())
+    later = store.file()
+    later.write(b"b")
+    assert later.ref is None
+    assert "see that spill_dir is there and has room" in (later.failure or "")
 
 
 def test_no_directory_to_be_had(tmp_path: Path) -> None:
