@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterable
@@ -88,9 +89,10 @@ def running_agents() -> list[RunningAgent]:
     """
     place = runtime_directory()
     found = []
-    for name in sorted(filter(lambda name: name.startswith(_PREFIX), os.listdir(place))):
-        path = os.path.join(place, name, SOCKET)
-        pid = int(name.split("-")[1])
+    for name in sorted(os.listdir(place)):
+        if (named := re.match(rf"{_PREFIX}(\d+)-", name)) is None:  # somebody else's
+            continue
+        path, pid = os.path.join(place, name, SOCKET), int(named[1])
         try:
             told = _ask(path)
             processes = tuple(ProcessInfo(**each) for each in told["processes"])

@@ -41,6 +41,9 @@ _POSIX = frozenset(
 # Categories that print as nothing or as a blank, which the grammar may take for a blank while the shell does not.
 _JOINED = re.compile(r"[^ \t\n\\]\\\n[^ \t\n]")
 _UNUSUAL = re.compile(r"[^\n\t -~]")
+# tree-sitter-bash 0.25.1 looks up what follows here in a table of 256 characters, and crashes with some of the others
+# (tree-sitter/tree-sitter-bash#337). To the shell they are letters.
+_BRACE = re.compile(rb"(\{[0-9]*(?:\.\.[0-9]*)?)([\x80-\xff]+)")
 _STRANGE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 
 
@@ -108,6 +111,10 @@ def _opaque(text: str, why: str) -> Segment:
     return Segment(text=text, clarity=Clarity.OPAQUE, why=why)
 
 
+def _without_characters(brace: re.Match[bytes]) -> bytes:
+    return brace[1] + b"x" * len(brace[2])  # of the same length, as the nodes' places are used with the text itself
+
+
 class _Parser:
     """Reads one command and the texts that it runs in its turn, with one budget of nodes for all."""
 
@@ -138,7 +145,7 @@ class _Parser:
             from tree_sitter_bash import language
 
             self.parser = Parser(Language(language()))  # 1 us each: a parser of one's own needs no lock
-        tree = self.parser.parse(source)
+        tree = self.parser.parse(_BRACE.sub(_without_characters, source))
         self.nodes += tree.root_node.descendant_count
         if self.nodes > MAX_NODES:
             self.too_large = f"the text has too many parts to be looked into (more than {MAX_NODES:,})"

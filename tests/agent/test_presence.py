@@ -83,6 +83,7 @@ def test_what_a_dead_agent_left(runtime: Path) -> None:
     listening.close()
     beginning = Path(runtime_directory(), "agent-2-abc")
     beginning.mkdir()
+    Path(runtime_directory(), "agent-x-abc").mkdir()  # nobody's
     assert running_agents() == []
     assert not place.exists()
     assert beginning.exists()

@@ -350,6 +350,17 @@ def test_a_command_with_a_hidden_part_is_never_allowed(command: str) -> None:
     assert RulePolicy(default="allow", writes=True).judge(command).verdict is not Verdict.ALLOW
 
 
+@pytest.mark.parametrize(
+    "before", ["{", "echo {1", "echo {1..", "echo {1..2", "echo ${", "{\\\n", "x=(a {", "echo {{12"]
+)
+@pytest.mark.parametrize("character", ["\xe9", "\U00031860", "\U000ee563", "\U0010ffff"])
+def test_a_character_behind_a_brace(before: str, character: str) -> None:
+    """H6: tree-sitter-bash 0.25.1 crashes there (its issue 337), and with it would the whole process."""
+    found = DENYING.judge(f"{before}{character}\nrm victim")
+    assert found.verdict is not Verdict.ALLOW
+    assert any(character in finding.segment.text for finding in found.findings)
+
+
 @given(st.text(max_size=60), st.sampled_from(["bash", "sh", "zsh", "powershell"]))
 def test_any_text_gets_a_judgement(command: str, dialect: str) -> None:
     """H6: no text makes the policy fail; what does not parse is not allowed."""
