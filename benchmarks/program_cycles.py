@@ -16,16 +16,12 @@ import os
 import sys
 import time
 
-import attrs
-
 from shellkit.errors import ProcessEnded, StdinClosed
 from shellkit.sessions.interactive import InteractiveSession, Pump
 
-from .census import Census, settled, watch_directories
-from .measure import Row, report
+from .census import differences, settled, watch_directories
+from .measure import report
 
-#: As in the soak: what the allocator keeps is not returned at once.
-_MEMORY = 4.0
 _WARM_UP = 100
 _TOGETHER = 4
 
@@ -82,18 +78,7 @@ def main() -> bool:
     spent = time.perf_counter() - begun
     end = settled()
     cycles = f"{options.cycles} cycles of {spent / options.cycles * 1e3:.0f} ms"
-    rows = [
-        Row(
-            what=field.name,
-            yardstick=f"{getattr(begin, field.name):g} at the beginning",
-            value=round(float(getattr(end, field.name) - getattr(begin, field.name)), 2),
-            unit="more",
-            bound=_MEMORY if field.name == "mib" else 0.0,
-            detail=f"{getattr(end, field.name):g} after {cycles}",
-        )
-        for field in attrs.fields(Census)
-    ]
-    return report("program_cycles", rows)
+    return report("program_cycles", differences(begin, end, f"after {cycles}"))
 
 
 if __name__ == "__main__":

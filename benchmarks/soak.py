@@ -25,12 +25,9 @@ import attrs
 
 from shellkit import ExecutorClosed, LocalExecutor, SpawnError
 
-from .census import Census, settled, watch_directories
+from .census import Census, differences, settled, watch_directories
 from .measure import Row, report
 
-#: Memory may grow by so much: pages that the allocator keeps are not returned at once. (A leak of 1 KiB in
-#: each of the ~100,000 commands of ten minutes would be 100 MiB.)
-_MEMORY = 4.0
 _WARM_UP = 60.0
 _SLICE = 60.0
 _HANG = 120.0
@@ -231,17 +228,7 @@ def main() -> bool:
         passed += piece
         _print_line(f"{passed / 60:.1f} min", end)
     print("  " + ", ".join(f"{count} {name}" for name, count in sorted(done.items())))
-    rows = [
-        Row(
-            what=field.name,
-            yardstick=f"{getattr(begin, field.name):g} at the beginning",
-            value=round(float(getattr(end, field.name) - getattr(begin, field.name)), 2),
-            unit="more",
-            bound=_MEMORY if field.name == "mib" else 0.0,
-            detail=f"{getattr(end, field.name):g} at the end",
-        )
-        for field in attrs.fields(Census)
-    ]
+    rows = differences(begin, end, "at the end")
     commands = sum(count for name, count in done.items() if name in _EVENTS)
     rows.append(
         Row(
