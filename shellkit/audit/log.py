@@ -335,7 +335,7 @@ def _news(update: ProcessUpdate) -> dict[str, Any]:
         "exit_code": update.exit_code,
         "omitted_bytes": update.omitted,
         "output_bytes": len(output),
-        "output_sha256": hashlib.sha256(output).hexdigest(),
+        "output_sha256": _sha256(output),
         "process_id": update.process_id,
     }
 

@@ -79,18 +79,12 @@ class AdoptedJob:
 
     async def wait_until(self, done: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until `done` returns true; see `InteractiveSession.wait_until`."""
-        give_up = None if timeout is None else time.monotonic() + timeout
         alarm = Alarm()
         self._alarms.add(alarm)
         try:
-            while not done():
-                left = None if give_up is None else give_up - time.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                await alarm.wait(left)
+            return await alarm.wait_until(done, timeout)
         finally:
             self._alarms.discard(alarm)
-        return True
 
     def read(self) -> Output:
         """Return what it has printed since it was last read, stderr after stdout."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Callable
 
 __all__ = ["Alarm"]
 
@@ -22,7 +24,17 @@ class Alarm:
             with contextlib.suppress(RuntimeError):  # the loop was closed while it waited
                 self._loop.call_soon_threadsafe(self._rang.set)
 
-    async def wait(self, timeout: float | None) -> None:
+    async def wait_until(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until `done`, asked after each ring, returns true; False if it has not within `timeout` seconds."""
+        give_up = None if timeout is None else time.monotonic() + timeout
+        while not done():
+            left = None if give_up is None else give_up - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            await self._wait(left)
+        return True
+
+    async def _wait(self, timeout: float | None) -> None:
         """Wait until it has rung since the last time, or for `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):

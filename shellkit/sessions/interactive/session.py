@@ -214,18 +214,12 @@ class InteractiveSession:
         Returns:
             False if it has not become true by the time-out.
         """
-        give_up = None if timeout is None else time.monotonic() + timeout
         program, alarm = self._program, Alarm()
         program.ring(alarm)
         try:
-            while not done():
-                left = None if give_up is None else give_up - time.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                await alarm.wait(left)
+            return await alarm.wait_until(done, timeout)
         finally:
             program.silence(alarm)
-        return True
 
     async def terminate(self) -> None:
         """End everything that the program started and give everything back, within the grace period. Idempotent.
