@@ -11,6 +11,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import TypeVar
 
 from .exchange import Exchange
@@ -20,6 +21,9 @@ __all__ = ["Procedure", "drive_async", "drive_blocking"]
 
 #: Events to take at a time: `epoll.poll` allocates room for as many as it is told, 12 KiB by default.
 _EVENTS = 8
+#: Seconds that a driver polls before it sleeps, if the last exchange with this shell took less than `_QUICK`: on an
+#: idle machine a wake-up and the cold caches after it cost as much as `true` (docs/decisions/busy-polling.md).
+_BUSY_POLL, _QUICK = 0.0003, 0.0005
 
 Result = TypeVar("Result")
 Procedure = Generator[Exchange, None, Result]
@@ -42,7 +46,7 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
                 pending = error
                 exchange.stop()
                 continue
-            exchange.close()
+            _finish(exchange)
             exchange = procedure.send(None)
             if pending is not None:
                 exchange.stop()
@@ -58,11 +62,32 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
 
 
 def _wait(exchange: Exchange) -> None:
+    if _busy_poll(exchange):
+        return
     poll = exchange.poller.poll
     while True:
         timeout = 0.0 if exchange.more else max(0.0, exchange.deadline - time.monotonic())
         if exchange.step(poll(timeout, _EVENTS)):
             return
+
+
+def _busy_poll(exchange: Exchange) -> bool:
+    """Poll for a moment if the shell is quick, and return whether the exchange is over."""
+    home = exchange.home
+    if home is None or not home.quick:
+        return False
+    poll = exchange.poller.poll
+    until = exchange.started + _BUSY_POLL
+    while time.monotonic() < until:
+        if ((ready := poll(0, _EVENTS)) or exchange.more) and exchange.step(ready):
+            return True
+    return False
+
+
+def _finish(exchange: Exchange) -> None:
+    if exchange.home is not None:
+        exchange.home.quick = time.monotonic() < exchange.started + _QUICK
+    exchange.close()
 
 
 async def drive_async(procedure: Procedure[Result]) -> Result:
@@ -80,6 +105,8 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
             future = reader.start(exchange)
             while True:
                 try:
+                    if future.done():  # so quick a shell must not keep other tasks, or a cancellation, from their turn
+                        await asyncio.sleep(0)
                     await future
                     break
                 except asyncio.CancelledError as error:
@@ -89,7 +116,7 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
                     future = reader.again()
             if exchange.home is None:
                 reader.detach()
-            exchange.close()
+            _finish(exchange)
             exchange = procedure.send(None)
             if cancelled is not None:
                 exchange.stop()
@@ -149,6 +176,7 @@ class LoopReader(Reader):
             self.loop.add_reader(self._fd, self._ready)
         self._schedule(exchange)
         exchange.begin()
+        self._advance(future, partial(_busy_poll, exchange))
         return future
 
     def again(self) -> asyncio.Future[None]:
@@ -188,19 +216,25 @@ class LoopReader(Reader):
             return
         if future.done():  # cancelled; the driver is about to call `again`
             return
-        try:
-            over = exchange.step(self._poller.poll(0, _EVENTS))
-        except BaseException as error:  # noqa: BLE001  (handed to the task that waits)
-            self._exchange = None
-            future.set_exception(error)
+        if self._advance(future, lambda: exchange.step(self._poller.poll(0, _EVENTS))):
             return
-        if over:
-            self._exchange = None
-            future.set_result(None)
-        elif exchange.more:
+        if exchange.more:
             self.loop.call_soon(self._ready)
         else:
             self._schedule(exchange)
+
+    def _advance(self, future: asyncio.Future[None], step: Callable[[], bool]) -> bool:
+        """Let the exchange do a step, and return whether it is over; if so, or if that failed, tell who waits."""
+        try:
+            over = step()
+        except BaseException as error:  # noqa: BLE001  (handed to the task that waits)
+            self._exchange = None
+            future.set_exception(error)
+            return True
+        if over:
+            self._exchange = None
+            future.set_result(None)
+        return over
 
     def _schedule(self, exchange: Exchange) -> None:
         # The loop's clock need not be `time.monotonic` (uvloop's is not).

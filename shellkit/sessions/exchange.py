@@ -92,9 +92,8 @@ class Exchange:
     def begin(self) -> None:
         """Send the line; the last thing before the driver waits.
 
-        A pipe's writer that goes to sleep at once hands its processor, with warm caches, to the reader it has
-        woken (the kernel's synchronous wake-up): then `true` takes 40 us, and twice that if the writer has
-        anything else to do first.
+        Whatever the writer does first delays the shell, which runs on the same processor or is woken later
+        (docs/decisions/busy-polling.md).
         """
         if self.live.stop.requested:
             self.stop()

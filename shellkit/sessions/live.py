@@ -140,6 +140,8 @@ class LiveShell:
         self._ends = False
         self.poller = select.epoll()
         self.stop = stop
+        #: Whether the last exchange was over so soon that the next is worth polling for; the driver's to say.
+        self.quick = False
         #: What watches the poller in an event loop, between exchanges too.
         self.reader: Reader | None = None
         # Edge-triggered: a pipe that has hung up between two commands must not wake anybody again.
