@@ -104,10 +104,10 @@ class Approval:
         if (leave := self._recall(request, judgement)) is not None:
             return leave
         # A person is asked one question at a time, and what they answer may settle the next one.
-        if not self._turnstile.try_enter():
+        if waited := not self._turnstile.try_enter():
             await self._turnstile.enter()
         try:
-            if (leave := self._recall(request, judgement)) is not None:
+            if waited and (leave := self._recall(request, judgement)) is not None:
                 return leave
             return self._settle(request, judgement, *await self._ask(request))
         finally:
