@@ -21,9 +21,9 @@ __all__ = ["Procedure", "drive_async", "drive_blocking"]
 
 #: Events to take at a time: `epoll.poll` allocates room for as many as it is told, 12 KiB by default.
 _EVENTS = 8
-#: Seconds that a driver polls before it sleeps, if the last exchange with this shell took less than `_QUICK`: on an
-#: idle machine a wake-up and the cold caches after it cost as much as `true` (docs/decisions/busy-polling.md).
-_BUSY_POLL, _QUICK = 0.0003, 0.0005
+#: Seconds that a driver polls before it sleeps, if the last command of this shell was quick: on an idle machine a
+#: wake-up and the cold caches after it cost as much as `true` (docs/decisions/busy-polling.md).
+_BUSY_POLL = 0.0003
 
 Result = TypeVar("Result")
 Procedure = Generator[Exchange, None, Result]
@@ -46,7 +46,7 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
                 pending = error
                 exchange.stop()
                 continue
-            _finish(exchange)
+            exchange.close()
             exchange = procedure.send(None)
             if pending is not None:
                 exchange.stop()
@@ -84,12 +84,6 @@ def _busy_poll(exchange: Exchange) -> bool:
     return False
 
 
-def _finish(exchange: Exchange) -> None:
-    if exchange.home is not None:
-        exchange.home.quick = time.monotonic() < exchange.started + _QUICK
-    exchange.close()
-
-
 async def drive_async(procedure: Procedure[Result]) -> Result:
     """Run a procedure on the running event loop.
 
@@ -116,7 +110,7 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
                     future = reader.again()
             if exchange.home is None:
                 reader.detach()
-            _finish(exchange)
+            exchange.close()
             exchange = procedure.send(None)
             if cancelled is not None:
                 exchange.stop()
