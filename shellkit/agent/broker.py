@@ -27,6 +27,8 @@ import attrs
 
 from ..policy.approvals import ApprovalRequest, Decision, displayed
 from ..tool import Approver
+from .client import Client
+from .failures import EXPLAINED, explain
 from .http import IncomingRequest
 from .server import PrivateServer
 from .terms import AgentRefused, Invitation, Terms
@@ -37,6 +39,13 @@ if TYPE_CHECKING:
 __all__ = ["Broker"]
 
 _log = logging.getLogger("shellkit")
+
+#: The key is refused (what a server says of that may quote it), or may not use the model.
+_ABOUT_THE_KEY = (401, 403)
+_WHOSE = (
+    "key and connection are the first agent's, and this sub-agent has none of its own: the user of the first agent "
+    "must mend it there"
+)
 
 
 @attrs.frozen
@@ -211,14 +220,15 @@ class Broker:
                 async for part in response.iter_bytes():
                     await request.send(part)
                 await request.end()
-        except openai.AuthenticationError:  # what it says may quote the key
-            await _refuse(request, 401, "the server does not accept the API key of the first agent; tell its user")
-        except openai.APIStatusError as error:  # after the retries of the client
-            await request.start(error.status_code, error.response.headers.get("content-type", "application/json"))
-            await request.send(error.response.content)
-            await request.end()
-        except openai.OpenAIError as error:
-            await _refuse(request, 502, str(error))
+        except openai.OpenAIError as error:  # after the retries of the client
+            if isinstance(error, openai.APIStatusError) and error.status_code not in _ABOUT_THE_KEY:
+                await request.start(error.status_code, error.response.headers.get("content-type", "application/json"))
+                await request.send(error.response.content)
+                await request.end()
+                return
+            failure = explain(error, base_url=Client(self._client).base_url, model=model)
+            text = f"{failure.text}; {_WHOSE}" if failure.misconfigured else failure.text
+            await _refuse(request, getattr(error, "status_code", 502), text)
 
 
 def _line(text: str) -> str:
@@ -227,8 +237,8 @@ def _line(text: str) -> str:
 
 
 async def _refuse(request: IncomingRequest, status: int, message: str) -> None:
-    # In the form of the API's own errors, which the client of the sub-agent knows how to show.
-    await request.reply(status, {"error": {"message": message, "type": "shellkit", "code": None, "param": None}})
+    # In the form of the API's own errors, which the client of the sub-agent knows how to raise.
+    await request.reply(status, {"error": {"message": message, "type": EXPLAINED, "code": None, "param": None}})
 
 
 def _fields(request: IncomingRequest) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from shellkit.agent.broker import Broker
+from shellkit.agent.failures import explain
 from shellkit.agent.parent import Parent
 from shellkit.agent.terms import AgentRefused, Invitation, Terms
 from shellkit.policy.approvals import ApprovalRequest, Decision
@@ -126,13 +127,33 @@ def test_a_key_that_is_refused() -> None:
     with_broker(body, [Failure(401, "Incorrect API key provided: secret")])
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"), [(Failure(401, "no"), "set OPENAI_API_KEY"), (Failure(403, "no"), "ask for access")]
+)
+def test_whose_key_is_refused(failure: Failure, told: str) -> None:
+    """Issue 4.4: a sub-agent has no key, so what is told of one says whose it is and who can mend it."""
+
+    async def body(broker: Broker) -> None:
+        async with Parent(broker.invitation, "t") as parent:
+            with pytest.raises(openai.APIStatusError) as caught:
+                await parent.client.responses.create(model="m", input="x")
+        explained = explain(caught.value, base_url=str(parent.client.base_url), model="m")
+        assert explained.misconfigured
+        assert told in explained.text
+        assert "the user of the first agent must mend it there" in explained.text
+        assert "http://127.0.0.1" in explained.text
+        assert "http://parent" not in explained.text
+
+    with_broker(body, [failure])
+
+
 def test_a_model_that_cannot_be_reached() -> None:
     """Issue 4: no connection is an error that the sub-agent's client understands."""
 
     async def main() -> None:
         client = AsyncOpenAI(base_url="http://127.0.0.1:9/v1", api_key="x", max_retries=0)
         async with client, Broker(client, TERMS, None) as broker, Parent(broker.invitation, "t") as parent:
-            with pytest.raises(openai.APIStatusError, match="Connection error") as caught:
+            with pytest.raises(openai.APIStatusError, match=r"cannot be reached.*user of the first agent") as caught:
                 await parent.client.responses.create(model="m", input="x")
             assert caught.value.status_code == 502
 
