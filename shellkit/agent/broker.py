@@ -48,6 +48,10 @@ _WHOSE = (
 )
 
 
+class _Malformed(AgentRefused):
+    """The request is none; the message names the field that is wrong."""
+
+
 @attrs.frozen
 class _Agent:
     """An agent of the tree. The first has depth 0 and number 0."""
@@ -130,7 +134,7 @@ class Broker:
         try:
             await route(request)
         except AgentRefused as refused:
-            await _refuse(request, 403, str(refused))
+            await _refuse(request, 400 if isinstance(refused, _Malformed) else 403, str(refused))
 
     def _asking(self, request: IncomingRequest) -> _Agent:
         agent = self._running.get(request.bearer)
@@ -141,7 +145,9 @@ class Broker:
     async def _register(self, request: IncomingRequest) -> None:
         parent = self._root if request.bearer == self._root.id else self._asking(request)
         asked = _fields(request)
-        task = str(asked.pop("task", ""))
+        task = asked.pop("task", "")
+        if not isinstance(task, str):
+            raise _Malformed("this is no request for a sub-agent: 'task' must be text")
         if parent.depth >= self._max_depth:
             raise AgentRefused(
                 f"sub-agents may be {self._max_depth} deep, and this would be one deeper; do the task yourself"
@@ -157,7 +163,7 @@ class Broker:
         try:
             terms = parent.terms.lend(**asked)
         except (TypeError, ValueError) as error:
-            raise AgentRefused(f"this is no request for a sub-agent: {error}") from error
+            raise _Malformed(f"this is no request for a sub-agent: {error}") from error
         self._started += 1
         agent = _Agent(secrets.token_hex(16), self._started, parent.depth + 1, task, terms)
         self._running[agent.id] = agent
@@ -194,8 +200,8 @@ class Broker:
         self._asking(request)
         used = _fields(request)
         counts = [used.get(name, 0) for name in ("input_tokens", "output_tokens")]
-        if not all(isinstance(count, int) and count >= 0 for count in counts):  # else a command could win budget
-            raise AgentRefused("the tokens that were used are whole numbers, 0 or more")
+        if not all(type(count) is int and count >= 0 for count in counts):  # else a command could win budget
+            raise _Malformed("'input_tokens' and 'output_tokens' must be whole numbers, 0 or more")
         if self._charge is not None:
             self._charge(*counts)
         await request.reply(200, {})
@@ -245,7 +251,7 @@ def _fields(request: IncomingRequest) -> dict[str, Any]:
     try:
         fields = json.loads(request.body)
     except (ValueError, RecursionError) as error:
-        raise AgentRefused(f"the request is no JSON: {error}") from error
+        raise _Malformed(f"the request is no JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise AgentRefused("the request is no JSON object")
+        raise _Malformed("the request is no JSON object")
     return fields
