@@ -11,7 +11,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, get_args
 
 import attrs
 
@@ -36,8 +36,17 @@ __all__ = ["ApprovalMode", "ShellTool", "Tool"]
 
 _log = logging.getLogger("shellkit")
 
-Asked = TypeVar("Asked", bound=Wanted)
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # With defaults, so that who holds tools may write `Tool`.
+    Asked = TypeVar("Asked", bound=Wanted, default=Any)
+    Result = TypeVar("Result", default=Any)
+else:
+    from typing import TypeVar
+
+    Asked = TypeVar("Asked")
+    Result = TypeVar("Result")  # no default before Python 3.13, and only a type checker needs it
 
 
 class Tool(ABC, Generic[Asked, Result]):
