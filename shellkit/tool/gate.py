@@ -39,6 +39,7 @@ class Gate:
     """The gate of one conversation; `ShellTool` says what the arguments mean.
 
     Raises:
+        TypeError: the policy or the approver is none.
         ValueError: the combination is unsafe or impossible; the message names the remedy.
     """
 
@@ -61,6 +62,16 @@ class Gate:
             )
         if approval == "policy" and policy is None:
             raise ValueError("approval='policy' needs policy=..., for example shellkit.policy.READ_ONLY")
+        if policy is not None and not isinstance(policy, Policy):
+            raise TypeError(
+                f"policy must be one such as shellkit.policy.READ_ONLY, not {type(policy).__name__}; "
+                "shellkit.policy.loads(text, filename) makes one of a file"
+            )
+        if approver is not None and not callable(approver):
+            raise TypeError(
+                f"approver must be called with a request, as shellkit.tool.Callback(function) is, "
+                f"not {type(approver).__name__}"
+            )
         self.approval = Approval(approval, approver)
         self._runner = runner
         self._has_policy = policy is not None
