@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 #: What a model is given: one tool, or several (`Executor.as_tools`).
-Tools: TypeAlias = Tool[Any, Any] | Sequence[Tool[Any, Any]]
+Tools: TypeAlias = Tool | Sequence[Tool]
 
 #: Puts one command through the gate: the tool, its arguments and the call's id in, the output out.
-PassGate: TypeAlias = Callable[[Tool[Any, Any], Mapping[str, Any] | str, str], Awaitable[ToolOutput]]
+PassGate: TypeAlias = Callable[[Tool, Mapping[str, Any] | str, str], Awaitable[ToolOutput]]
 
 #: What a shell says of a command that it found and could not run (POSIX 2.8.2); the API has no word for "refused".
 _NOT_RUN = 126
@@ -100,7 +100,7 @@ def call_id_of(item: object) -> Any:
     return given.get("id" if given.get("type") in ("function", "mcp_approval_request") else "call_id") or ""
 
 
-def called_tool(tools: Tools, item: object) -> Tool[Any, Any]:
+def called_tool(tools: Tools, item: object) -> Tool:
     """Return the tool that a call is for: a function's by its name, for the API's own calls the `ShellTool`.
 
     Raises:
@@ -198,9 +198,7 @@ def refusal(item: object, text: str) -> dict[str, Any]:
     return call_output(item, [ToolOutput(text=text, is_error=True)])
 
 
-async def _pass(
-    on_output: OnOutput | None, tool: Tool[Any, Any], arguments: Mapping[str, Any] | str, call_id: str
-) -> ToolOutput:
+async def _pass(on_output: OnOutput | None, tool: Tool, arguments: Mapping[str, Any] | str, call_id: str) -> ToolOutput:
     return await tool.call(arguments, call_id=call_id, on_output=on_output)
 
 

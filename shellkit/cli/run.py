@@ -9,7 +9,9 @@ import click
 
 from ..errors import CommandDenied
 from ..executors.blocking import BlockingExecutor
+from ..policy.confinement import ConfinementMode
 from ..result import ShellResult
+from ..sessions.base import Mode
 from .gate import GatedSession, open_gated
 from .options import (
     FAILED,
@@ -34,10 +36,10 @@ __all__ = ["run"]
 @click.option("--json", "as_json", is_flag=True, help="Print each result as one JSON object a line, and nothing else.")
 def run(
     commands: tuple[str, ...],
-    mode: str,
+    mode: Mode,
     shell: str | None,
     workdir: str | None,
-    confinement: str | None,
+    confinement: ConfinementMode | None,
     timeout: float | None,
     approve: bool,
     policy: str | None,

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from ..errors import ExecutorClosed, ShellkitError, UnknownOutput
 from ..output.page import OutputPage
@@ -128,7 +128,7 @@ class Executor(ProgramHost):
         max_timeout: float = 600.0,
         on_timeout: OnTimeout = "kill",
         typing: TypingMode = "always",
-    ) -> tuple[Tool[Any, Any], ...]:
+    ) -> tuple[Tool, ...]:
         """Return the tools for a model that also talks to programs while they run; all stand behind one gate.
 
         They are `run_shell` (as `as_tool` makes it), `exec_command`, `write_stdin`, `list_processes`, `stop_process`
@@ -295,7 +295,7 @@ class Executor(ProgramHost):
             await programs
             self._close_files()
 
-    async def __aenter__(self) -> Executor:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 

@@ -7,6 +7,7 @@ commands, never how to run one.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -144,7 +145,10 @@ class Approval:
             )
         by = f"approver {approver_name(self.approver)}"
         try:
-            return _checked(await self.approver(request)), by
+            answer: object = self.approver(request)
+            if not inspect.isawaitable(answer):
+                raise TypeError("an approver is awaited; wrap a plain function in shellkit.tool.Callback")
+            return _checked(await answer), by
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
