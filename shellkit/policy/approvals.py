@@ -50,7 +50,9 @@ _NEVER_OFFERED = frozenset(
     "powershell psql pwsh pypy python reboot rm rmdir rsync ruby rust-script scp screen script sed setsid sh "
     "shred shutdown socat source ssh start-stop-daemon stdbuf strace su sudo systemctl systemd-run tar taskset "
     "tclsh tee time timeout tmux toybox truncate unshare uv uvx vim vi watch wget xargs yarn zsh . builtin ionice "
-    "nvim ed ex less more man sqlite3".split()
+    "nvim ed ex less more man sqlite3 apk apt apt-get aptitude ant bazel brew bundle cmake conda dnf dotnet dpkg "
+    "flatpak guix hatch just mamba meson micromamba mise mix ninja nix nix-shell nox pacman pdm pipenv pixi rake rpm "
+    "rye sbt snap tox yum zypper".split()
 )
 # Programs whose second word says what they do: the prefix has two words. What runs code of the project (`npm run`,
 # `cargo test`, `go run`, `git -c`) is not among the second words.

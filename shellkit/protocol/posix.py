@@ -90,7 +90,7 @@ class PosixDialect(Dialect):
 
     def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
         run = self._eval(link) + b' "$__skc"' + self._redirections(endpoints)
-        return run + b";__skq=$?;" + self._trailer(link, self._quick_report(link))
+        return run + b";__skq=$? __skc=;" + self._trailer(link, self._quick_report(link))
 
     def line(self, link: Link, call: Call, *, install_wrapper: bool) -> bytes:
         line = self._set_text(call) + self._set_exit_code(call) + self._outer_eval(link) + b' "$__skl"\n'
@@ -123,8 +123,11 @@ class PosixDialect(Dialect):
         return b'\\__skk "$-" "$@"\n'
 
     def recover(self, link: Link, *, forcibly: bool) -> bytes:
+        # If the text is still there, the shell gave the whole line up: bash does at `exit 1 2` and `${a[1/0]}`, for
+        # which `bash -c` has the code 1. Otherwise only the report is missing.
+        code = b"__skz=${__skc:+1};__skq=${__skz:-$__skq} __skc=\n"
         clear = self._clear_obstacles() if forcibly else b""
-        return clear + self.functions(link) + self.watch(link) + b'\\__skt "$__skq"\n'
+        return code + clear + self.functions(link) + self.watch(link) + b'\\__skt "$__skq"\n'
 
     def watch(self, link: Link) -> bytes:
         # `type` says "command is a shell function" in dash, "command is a function" in busybox.

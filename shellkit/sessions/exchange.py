@@ -42,7 +42,7 @@ class Exchange:
         expired: whether patience ran out.
         lost: whether the shell had to be killed because it would never have reported.
         unread: whether the shell ended without having read the line at all.
-        recovered: whether the shell had lost its wrapper and got it back.
+        recoveries: how often the shell was given its wrapper again; the second time by force.
     """
 
     #: Whether `stop` ends it at once.
@@ -57,11 +57,10 @@ class Exchange:
         self.expired = False
         self.stopped = False
         self.lost = False
-        self.recovered = False
         self.started = time.monotonic()
         self.unread = False
         self.more = False
-        self._recoveries = 0
+        self.recoveries = 0
         self._looks = 0
         self._watch_at = self.started + _WATCH[0]
         self._expires_at = None if patience is None else self.started + patience
@@ -184,10 +183,9 @@ class Exchange:
         self._note(self.live.receive())  # the report may have come between the last look and this one
         if self._answered():
             self._watch_at = now
-        elif self._recoveries < 2 and self.live.machine.state is not State.STARTING:
-            self.recovered = True
-            self.live.write(self.live.machine.recover(forcibly=self._recoveries == 1))
-            self._recoveries += 1
+        elif self.recoveries < 2 and self.live.machine.state is not State.STARTING:
+            self.live.write(self.live.machine.recover(forcibly=self.recoveries == 1))
+            self.recoveries += 1
             self._looks = 0
             self._watch_at = now + _WATCH[0]
         else:

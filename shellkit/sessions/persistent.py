@@ -105,8 +105,8 @@ class PersistentSession(OwningSession):
         else:
             assert turn.finished is not None
             self._exit_code = turn.finished.exit_code or 0
-            if turn.recovered:
-                self._note_recovery(outcome)
+            if turn.recoveries:
+                self._note_recovery(live, turn, outcome)
             elif live.machine.dialect.may_shadow(call.text):
                 yield Exchange(live, live.machine.watch(call.text))
             unfit = yield from self._is_unfit(turn, call)
@@ -158,7 +158,8 @@ class PersistentSession(OwningSession):
             self._drop(live)
             raise
         if self._checkpoint is not None:
-            yield from self._restore(live, self._checkpoint)
+            if not (yield from self._restore(live, self._checkpoint, notes)):
+                return (yield from self._open_shell(notes))
             self._starter.prepare(self._settings.workdir)
         self._started_before = True
         if self._live is not None:
@@ -178,7 +179,8 @@ class PersistentSession(OwningSession):
         )
         return parent
 
-    def _restore(self, live: LiveShell, checkpoint: Checkpoint) -> Procedure[None]:
+    def _restore(self, live: LiveShell, checkpoint: Checkpoint, notes: list[str]) -> Procedure[bool]:
+        """Give the new shell the state of the old one; False if another one must be tried, with less of it."""
         inherited = [os.fsdecode(name) for name in self._settings.environment()]
         script = live.machine.restore(checkpoint, inherited)
         path, fd = self._pipes.file(script)
@@ -191,10 +193,14 @@ class PersistentSession(OwningSession):
             os.close(fd)
         if done.ended:
             self._drop(live)
-            self._checkpoint = None
-            raise SpawnError(
-                "the new shell ended while it was given the state of the old one; run again to start afresh"
-            )
+            self._checkpoint = checkpoint.without_traps()
+            if self._checkpoint == checkpoint:
+                self._checkpoint = None
+                raise SpawnError(
+                    "the new shell ended while it was given the state of the old one; run again to start afresh"
+                )
+            notes.append("A trap of the old shell ended the new one at once; another one has its state without traps.")
+        return not done.ended
 
     # -- one command -----------------------------------------------------------------------------------
 
@@ -335,8 +341,10 @@ class PersistentSession(OwningSession):
         yield from self._print_state()
         return self._live is None
 
-    def _note_recovery(self, outcome: Outcome) -> None:
+    def _note_recovery(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         self._workdir_key = None
+        if turn.recoveries == 1 and not live.machine.link.shadowed:
+            return  # nothing was in the way: bash gives a line up at some errors (`exit 1 2`), the report included
         outcome.notes.append(
             "A function or setting of this shell stood in the way of reporting the command's end; shellkit went "
             "round it. If you redefined printf, eval, command or builtin, rename your function."

@@ -229,6 +229,17 @@ def test_what_no_wrapper_survives_is_noticed(shell: BlockingExecutor, hostile: s
     goes_on(shell)
 
 
+@pytest.mark.parametrize("trap", ["trap 'exit 4' DEBUG", "trap exit DEBUG; echo no", "trap 'exit 4' DEBUG ERR"])
+def test_a_trap_that_ends_every_shell_is_left_out(shell: BlockingExecutor, trap: str) -> None:
+    """B4: a trap that would end each new shell at its first command costs the traps, not the state, with a note."""
+    shell.run("kept=1; cd /")
+    assert shell.run(f"{trap}; echo no").shell_state == "restored"
+    result = shell.run('echo "$kept $PWD"')
+    assert (result.stdout, result.exit_code) == ("1 /\n", 0)
+    assert any("without traps" in note for note in result.notes)
+    goes_on(shell)
+
+
 @pytest.mark.parametrize(
     "mask", ["umask 000", "ulimit -n 5", "ulimit -f 0", "ulimit -v 200000", "ulimit -s 64", "ulimit -t 1"]
 )
