@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import ShellkitError
 from ..process import reaper
 from .http import Disconnected, IncomingRequest
+from .private import short_enough
 
 __all__ = ["SOCKET", "PrivateServer"]
 
@@ -24,8 +25,6 @@ _log = logging.getLogger("shellkit")
 
 #: The name of the socket in its directory.
 SOCKET = "socket"
-#: Bytes of a socket's path: `sun_path` less its end (unix(7)).
-_LONGEST = 107
 
 
 class PrivateServer:
@@ -62,7 +61,7 @@ class PrivateServer:
         """
         try:
             # 0700 (mkdtemp(3)), so that nobody else can connect: unix(7) asks for the rights of the directory.
-            self._directory = tempfile.mkdtemp(prefix=self._prefix, dir=place or self._short_place())
+            self._directory = tempfile.mkdtemp(prefix=self._prefix, dir=place or short_enough([tempfile.gettempdir()]))
         except OSError as error:
             raise ShellkitError(
                 f"no directory for a socket ({error}); set TMPDIR to one that can be written"
@@ -87,11 +86,6 @@ class PrivateServer:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         self._remove_directory()
-
-    def _short_place(self) -> str:
-        place = tempfile.gettempdir()
-        longest = os.path.join(place, f"{self._prefix}12345678", f"{SOCKET}.new")  # what mkdtemp adds is 8 characters
-        return place if len(os.fsencode(longest)) <= _LONGEST else "/tmp"  # noqa: S108  (mkdtemp makes it safe)
 
     def _remove_directory(self) -> None:
         assert self._directory is not None
