@@ -98,14 +98,16 @@ class PrivateServer:
         self._connections.add(task)
         request = IncomingRequest(reader, writer)
         try:
-            await request.receive()
-            # A client that goes away (a sub-agent that was killed) ends what is done for it.
-            await request.while_connected(self._answer(request))
+            try:
+                await request.receive()
+                # A client that goes away (a sub-agent that was killed) ends what is done for it.
+                await request.while_connected(self._answer(request))
+            finally:
+                await request.close()
         except (Disconnected, asyncio.CancelledError):
             # Cancelled by closing alone; asyncio's streams take a task that ends cancelled for a fault, and log it.
             return
         except Exception:  # noqa: BLE001  (the client sees a broken answer; the others must not suffer)
             _log.exception("a request on %s failed", self._directory)
         finally:
-            self._connections.discard(task)
-            await request.close()
+            self._connections.discard(task)  # not before: `close` waits for all of it
