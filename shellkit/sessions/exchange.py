@@ -119,6 +119,8 @@ class Exchange:
             self.stopped = True
             if self.interruptible:
                 self._give_up()
+            else:  # KeyboardInterrupt may have kept `begin` from it
+                self.live.flush()
 
     # -- for subclasses --------------------------------------------------------------------------------
 
@@ -184,7 +186,7 @@ class Exchange:
         self._note(self.live.receive())  # the report may have come between the last look and this one
         if self._answered():
             self._watch_at = now
-        elif self._recoveries < 2 and self.live.machine.state is not State.STARTING:
+        elif self._recoveries < 2 and self.live.machine.state in (State.RUNNING, State.PRINTING):
             self.recovered = True
             self.live.write(self.live.machine.recover(forcibly=self._recoveries == 1))
             self._recoveries += 1

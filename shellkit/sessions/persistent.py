@@ -280,10 +280,10 @@ class PersistentSession(OwningSession):
         live, pending = self._live, self._pending_settle
         if live is None or pending is None:
             return
-        self._pending_settle = None
         dialect, link = live.machine.dialect, live.machine.link
         exchange = Exchange(live, live.machine.send(dialect.settle(link, *pending)), self._patience)
         yield exchange
+        self._pending_settle = None
         if exchange.ended:
             self._drop(live)
         else:
