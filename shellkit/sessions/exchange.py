@@ -115,12 +115,11 @@ class Exchange:
 
         One that is not `interruptible` goes on: it takes the shell a moment, and to kill it would lose its state.
         """
+        self.live.look_again()
         if not self.stopped:
             self.stopped = True
             if self.interruptible:
                 self._give_up()
-            else:  # KeyboardInterrupt may have kept `begin` from it
-                self.live.flush()
 
     # -- for subclasses --------------------------------------------------------------------------------
 

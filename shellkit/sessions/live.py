@@ -140,7 +140,7 @@ class LiveShell:
         self._ends = False
         self.poller = select.epoll()
         self.stop = stop
-        #: Whether the last exchange was over so soon that the next is worth polling for; the driver's to say.
+        #: Whether the last exchange was over so soon that the next is worth polling for; mostly the driver's to say.
         self.quick = False
         #: What watches the poller in an event loop, between exchanges too.
         self.reader: Reader | None = None
@@ -193,6 +193,12 @@ class LiveShell:
         """Forget what the last command printed."""
         for capture in self.captures or ():
             capture.clear()
+
+    def look_again(self) -> None:
+        """Have the poller tell anew: an exception (KeyboardInterrupt) may have come between an event and its due."""
+        for fd in (self.process.control.fd, self.process.exited):
+            self.poller.modify(fd, _EDGE)
+        self.flush()
 
     # -- talking ---------------------------------------------------------------------------------------
 
