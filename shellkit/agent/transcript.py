@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -49,6 +50,8 @@ class Transcript:
         except OSError as error:
             raise self._unusable(error) from error
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a device may have no end
+                raise TranscriptError(f"{self.path} is no regular file; name another file")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._load()
         except BlockingIOError as error:
