@@ -41,10 +41,11 @@ class Transcript:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.fspath(path)
         self.items: list[dict[str, Any]] = []
         self._api: str | None = None
         try:
+            self.path = os.path.abspath(self.path)
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
             self._file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115
         except OSError as error:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import ExecutorUnavailable
+from ..errors import ExecutorUnavailable, InvalidWorkdir
 from ..policy.confinement import Confinement
 from ..policy.environ import FilteredEnvironment, filter_environment, is_startup_hook
 from ..process.local import LocalProcess
@@ -232,13 +232,23 @@ def _spawn(
 def _absolute(workdir: object) -> bytes:
     """Return the path without asking whether it exists: a missing one is an error of the first start."""
     if workdir is None:
-        return os.getcwdb()
+        return _here()
     if not isinstance(workdir, (str, bytes, os.PathLike)):
         raise TypeError(f"workdir must be a path, not {type(workdir).__name__}")
     path = os.fsencode(workdir)
     if not path or b"\0" in path:
         raise ValueError("workdir must be a path without NUL, and not empty; leave it out for the current directory")
-    return os.path.normpath(os.path.join(os.getcwdb(), os.path.expanduser(path)))
+    path = os.path.expanduser(path)
+    return os.path.normpath(path if os.path.isabs(path) else os.path.join(_here(), path))
+
+
+def _here() -> bytes:
+    try:
+        return os.getcwdb()
+    except OSError as error:
+        raise InvalidWorkdir(
+            f"the current directory is gone ({error.strerror}); go to another, or name an absolute workdir"
+        ) from error
 
 
 def _present(env: Mapping[str, str | None]) -> dict[str, str]:

@@ -180,6 +180,16 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
         Transcript(tmp_path / "file")
 
 
+def test_a_current_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D5: where the caller stands in a deleted directory, a transcript there is refused by name."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(TranscriptError, match="talk cannot be used: No such file"):
+        Transcript("talk")
+
+
 def test_another_api(stage: Any, tmp_path: Path) -> None:
     """Issue 4.4: a conversation goes on by the API that it began with."""
 
