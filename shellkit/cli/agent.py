@@ -68,7 +68,7 @@ def agent(**chosen: Any) -> None:
     and may not do more than it may.
 
     The exit code is 0 when the model has come to an end, 1 when it stopped before that, 2 for a wrong call (no key, a
-    wrong base URL, an unknown model), 130 after Ctrl-C.
+    wrong base URL, an unknown model), 130 after Ctrl-C, 143 after SIGTERM.
 
     \b
     shellkit agent 'which of the tests here are slow?'
@@ -81,6 +81,8 @@ def agent(**chosen: Any) -> None:
 
             if chosen["task"] is not None:
                 chosen["task"] = command_text(chosen["task"])
+                if not chosen["task"].strip():
+                    raise click.UsageError("the task is empty; say what is to be done, or leave it out to talk")
             options = AgentOptions(**chosen)
             lines = LineReader("agent-history") if options.task is None and sys.stdin.isatty() else None
             with lines or contextlib.nullcontext():

@@ -22,6 +22,7 @@ from ..executors.local import LocalExecutor
 from ..policy import ApprovalRequest, Decision, loads
 from ..policy.environ import filter_environment
 from ..tool import ToolOutput
+from .ending import close_when_ended
 from .options import FAILED, INTERRUPTED, told
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def demo(shell: str | None) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    close_when_ended()  # there is a directory to remove
     try:
         with told():
             kept = asyncio.run(_tour(console, shell))
