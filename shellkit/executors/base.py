@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..errors import ExecutorClosed, ShellkitError, UnknownOutput
 from ..output.page import OutputPage
+from ..process.room import room_for
 from ..protocol.command import encode_command
 from ..result import ShellResult
 from ..sessions.base import OnTimeout, RunCall, Session, StreamName
@@ -337,7 +338,8 @@ class Executor(ProgramHost):
     def _open_session(self) -> Session:
         self._check_open()
         if self._session is None:
-            self._session = self.make_session(self._turnstile)
+            with room_for("no session can be opened"):
+                self._session = self.make_session(self._turnstile)
             self._finalizer = weakref.finalize(self, end_forgotten, self._session.abandon, self._pid)
         return self._session
 

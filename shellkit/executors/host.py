@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand, SpawnError
+from ..errors import CommandDenied, ExecutorClosed, ExecutorUnavailable, InvalidCommand
 from ..output.search import LinePattern
 from ..policy.confinement import Confinement
+from ..process.room import room_for
 from ..process.update import ProcessInfo, ProcessUpdate
 from ..protocol.command import encode_command
 from ..result import ShellResult
@@ -250,12 +251,8 @@ class ProgramHost(ABC):
         if self._programs is None:
             from .programs import Programs  # terminals and all: who only runs commands needs none of it
 
-            try:
+            with room_for("no program can be launched"):
                 self._programs = Programs(self.process_limits)
-            except OSError as error:
-                raise SpawnError(
-                    f"no program can be launched: {error.strerror}; close files, or raise the limit (ulimit)"
-                ) from error
             self._abandons = weakref.finalize(self, end_forgotten, self._programs.abandon, self._pid)
         return self._programs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -45,23 +46,21 @@ class LocalProcess(Process):
         self._interrupting = False
         self._interrupted: dict[int, bytes] = {}
         self.exited = -1
-        child_stdin, self.stdin = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(self.stdin, False)
-        self.control = pipes.make()
-        child_stdout = os.open(self.control.path, os.O_WRONLY | os.O_CLOEXEC)
-        null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
-        try:
+        with contextlib.ExitStack() as lent, contextlib.ExitStack() as undo:
+            child_stdin, self.stdin = os.pipe2(os.O_CLOEXEC)
+            lent.callback(os.close, child_stdin)
+            undo.callback(self.close_stdin)
+            os.set_blocking(self.stdin, False)
+            self.control = pipes.make()
+            undo.callback(self.close)
+            child_stdout = os.open(self.control.path, os.O_WRONLY | os.O_CLOEXEC)
+            lent.callback(os.close, child_stdout)
+            null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+            lent.callback(os.close, null)
             self.pid = spawn(argv, env, child_stdin, child_stdout, null)
+            undo.callback(_disown, self.pid)
             self.exited = os.pidfd_open(self.pid)
-        except BaseException:
-            if self.exited >= 0:
-                self.kill_shell()
-                self.exit_code()
-            self.close()
-            raise
-        finally:
-            for fd in (child_stdin, child_stdout, null):
-                os.close(fd)
+            undo.pop_all()
 
     def interrupt(self) -> None:
         # The shell first: once its command has died it would else start the next one. SIGCONT, because a
@@ -119,3 +118,10 @@ class LocalProcess(Process):
                 signal.pidfd_send_signal(self.exited, number)
             except ProcessLookupError:
                 return
+
+
+def _disown(shell: int) -> None:
+    """End a shell that nobody will know of, since there is no descriptor to watch it by."""
+    os.kill(shell, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):  # the host waits for any child, and was faster
+        os.waitpid(shell, 0)

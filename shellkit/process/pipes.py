@@ -60,7 +60,7 @@ class ProcPipes(PipeSource):
 
     def file(self, content: bytes) -> tuple[bytes, int]:
         fd = os.memfd_create("shellkit", os.MFD_CLOEXEC)
-        _write_all(fd, content)
+        _fill(fd, content)
         return b"/proc/%d/fd/%d" % (os.getpid(), fd), fd
 
 
@@ -83,7 +83,7 @@ class FifoPipes(PipeSource):
     def file(self, content: bytes) -> tuple[bytes, int]:
         path = self._next_path()
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        _write_all(fd, content)
+        _fill(fd, content)
         return path, fd
 
     def close(self) -> None:
@@ -102,7 +102,12 @@ def pipe_source() -> PipeSource:
     return ProcPipes() if mine else FifoPipes()
 
 
-def _write_all(fd: int, content: bytes) -> None:
+def _fill(fd: int, content: bytes) -> None:
+    """Write all of `content`; if there is no room for it, close the file."""
     view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except BaseException:
+        os.close(fd)
+        raise

@@ -114,10 +114,17 @@ class Containment(ABC):
 
 
 def containment(cookie: str) -> Containment:
-    """Return the best containment that this process may use."""
+    """Return the best containment that this process may use.
+
+    Raises:
+        OSError: the host has no descriptors left; that is no reason to take a lesser one.
+    """
     if (parent := own_cgroup()) is not None:
-        with contextlib.suppress(OSError):
+        try:
             return CgroupContainment(parent, cookie)
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
     return ScanContainment(cookie)
 
 

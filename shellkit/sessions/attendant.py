@@ -41,8 +41,12 @@ class Attendant:
     def __init__(self, when_idle: Callable[[], None]) -> None:
         self._when_idle = when_idle
         self._thread: threading.Thread | None = None
-        self._poller = select.epoll()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            self._poller = select.epoll()
+        except BaseException:
+            os.close(self._wake)
+            raise
         self._poller.register(self._wake, select.EPOLLIN)
         self._mutex = threading.Lock()
         self._jobs: list[Job] = []

@@ -15,6 +15,7 @@ from ..output.buffer import HeadTailBuffer
 from ..process import procfs
 from ..process.base import Process
 from ..process.pipes import Pipe, PipeSource
+from ..process.room import room_for
 from ..protocol.base import Endpoints
 from ..protocol.events import Event
 from ..protocol.machine import Machine
@@ -129,16 +130,25 @@ class LiveShell:
         pipes: where the command's pipes come from.
         limit: bytes to keep of each stream.
         stop: by which another thread calls for attention; not owned.
+        poller: watches nothing yet; owned by this object.
     """
 
-    def __init__(self, process: Process, machine: Machine, pipes: PipeSource, limit: int, stop: StopRequest) -> None:
+    def __init__(
+        self,
+        process: Process,
+        machine: Machine,
+        pipes: PipeSource,
+        limit: int,
+        stop: StopRequest,
+        poller: select.epoll,
+    ) -> None:
         self.process = process
         self.machine = machine
         self._pipes = pipes
         self._limit = limit
         self._unsent: bytes | memoryview = b""
         self._ends = False
-        self.poller = select.epoll()
+        self.poller = poller
         self.stop = stop
         #: Whether the last command was over so soon that the next is worth polling for.
         self.quick = False
@@ -154,7 +164,14 @@ class LiveShell:
     def open_captures(self) -> tuple[Capture, Capture]:
         """Return the standing pair of (stdout, stderr), made anew when a job has kept the last one."""
         if self.captures is None:
-            self.captures = (Capture(self._pipes.make(), self._limit), Capture(self._pipes.make(), self._limit))
+            with room_for("there are no pipes for a command's output"):
+                stdout = Capture(self._pipes.make(), self._limit)
+                try:
+                    stderr = Capture(self._pipes.make(), self._limit)
+                except BaseException:
+                    stdout.close()
+                    raise
+            self.captures = (stdout, stderr)
             out, err = (capture.pipe.path for capture in self.captures)
             self._endpoints = (Endpoints(out, err), Endpoints(out, None))
         return self.captures

@@ -6,6 +6,8 @@ holds the executor any more. Both leave nothing behind (contract G3).
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
 import threading
 from collections.abc import Callable
@@ -36,10 +38,19 @@ class OwningSession(Session):
     def __init__(self, settings: SessionSettings, when_idle: Callable[[], None], *, keeps_state: bool) -> None:
         self._settings = settings
         self._cookie = secrets.token_hex(8)
-        self._stop = StopRequest()
-        self._containment: Containment = containment(self._cookie)
-        self._pipes: PipeSource = pipe_source()
-        self._attendant = Attendant(when_idle)
+        with contextlib.ExitStack() as undo:  # for a host that runs out of descriptors half-way
+            self._stop = StopRequest()
+            undo.callback(self._stop.close)
+            self._pipes: PipeSource = pipe_source()
+            undo.callback(self._pipes.close)
+            self._attendant = Attendant(when_idle)
+            undo.callback(self._attendant.stop)
+            #: To end a session takes a descriptor (/proc is listed, cgroup.kill written) in the thread that ends it,
+            #: and in the attendant's; a host that has none left gets these.
+            self._reserve: tuple[int, ...] = os.pipe2(os.O_CLOEXEC)
+            undo.callback(self._use_reserve)
+            self._containment: Containment = containment(self._cookie)
+            undo.pop_all()
         self._starter = Starter(
             settings, self._containment, self._pipes, self._attendant, self._stop, self._cookie, keeps_state=keeps_state
         )
@@ -62,7 +73,9 @@ class OwningSession(Session):
     def finish(self) -> Procedure[None]:
         if self._finished:
             return
-        self._starter.close()  # an idle dash keeps a SIGTERM until its next line: the spare would cost 0.6 of the grace
+        self._use_reserve()
+        # An idle dash keeps a SIGTERM until its next line: the spare would cost 0.6 of the grace.
+        self._starter.close(self._settings.grace / 4)
         yield Farewell(self._live, self._containment, self._settings.grace, everything=True)
         self.abandon()
 
@@ -71,6 +84,7 @@ class OwningSession(Session):
             if self._finished:
                 return
             self._finished = True
+        self._use_reserve()
         self._containment.kill_everything()
         live, self._live = self._live, None
         if live is not None:
@@ -82,3 +96,8 @@ class OwningSession(Session):
         reaper.unwatch(self._cookie)
         self._pipes.close()
         self._stop.close()
+
+    def _use_reserve(self) -> None:
+        reserve, self._reserve = self._reserve, ()
+        for fd in reserve:
+            os.close(fd)

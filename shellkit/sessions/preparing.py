@@ -10,6 +10,7 @@ import attrs
 
 from ..errors import SpawnError
 from ..process.pipes import PipeSource
+from ..process.room import room_for
 from ..process.tree import Containment
 from ..protocol.base import Call
 from .base import RunCall, SessionSettings, StreamName
@@ -59,7 +60,8 @@ def _listeners(
 
 
 def _file(pipes: PipeSource, content: bytes, files: list[int]) -> bytes:
-    path, fd = pipes.file(content)
+    with room_for("a command's input or text cannot be put into a file"):
+        path, fd = pipes.file(content)
     files.append(fd)
     return path
 

@@ -20,6 +20,7 @@ import attrs
 from ..errors import InvalidWorkdir, SpawnError
 from ..process import reaper
 from ..process.pipes import PipeSource
+from ..process.room import room_for
 from ..process.tree import Containment
 from ..protocol.base import Link
 from ..protocol.machine import Machine
@@ -34,6 +35,8 @@ __all__ = ["Starter"]
 
 #: Seconds after which a shell is put into the containment: one that is used up sooner is not worth the stall.
 ENTER_SECONDS = 0.05
+
+_NO_SHELL = "no shell can be started"
 
 _LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 
@@ -79,7 +82,7 @@ class Starter:
         self._stop = stop
         self._cookie = cookie
         self._keeps_state = keeps_state
-        self._mutex = threading.Lock()
+        self._mutex = threading.Condition()  # tells when a spare is no longer being made
         self._spare: tuple[_Circumstances, LiveShell] | None = None
         self._preparing = False
         self._closed = False
@@ -94,8 +97,11 @@ class Starter:
             InvalidWorkdir: the directory cannot be entered.
         """
         if self._preparing:
-            yield _Prepared(self._stop, self)
-        circumstances = self._circumstances(workdir)
+            with room_for(_NO_SHELL):
+                prepared = _Prepared(self._stop, self)
+            yield prepared
+        with room_for(_NO_SHELL):
+            circumstances = self._circumstances(workdir)
         spare = self._take_spare()
         if spare is not None:
             if spare[0] == circumstances and spare[1].process.exit_code() is None:
@@ -132,10 +138,15 @@ class Starter:
         self._containment.leave(live.process.pid)
         live.close()
 
-    def close(self) -> None:
-        """End the spare shell; idempotent."""
+    def close(self, patience: float = 0.0) -> None:
+        """End the spare shell; idempotent.
+
+        Args:
+            patience: seconds to wait for one that is being made: it may hold the last descriptors of the host.
+        """
         with self._mutex:
             self._closed = True
+            self._mutex.wait_for(lambda: not self._preparing, patience)
         spare = self._take_spare()
         if spare is not None:
             self.discard(spare[1])
@@ -152,27 +163,28 @@ class Starter:
         try:
             hello = _Hello(live, live.machine.start(workdir), self._settings.start_timeout)
             yield hello
+            if hello.ended or hello.finished is None:
+                raise SpawnError(self._why_no_start(hello))
+            if hello.finished.exit_code:
+                raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(workdir)}; name another workdir")
+            with room_for(_NO_SHELL):
+                reaper.watch(self._cookie, live.process.pid, self._containment.path)
         except BaseException:
             self.discard(live)
             raise
-        if hello.ended or hello.finished is None:
-            self.discard(live)
-            raise SpawnError(self._why_no_start(hello))
-        if hello.finished.exit_code:
-            self.discard(live)
-            raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(workdir)}; name another workdir")
-        reaper.watch(self._cookie, live.process.pid, self._containment.path)
         return live
 
     def _spawn(self, environment: dict[bytes, bytes]) -> LiveShell:
         settings = self._settings
-        process = settings.spawn(environment, self._pipes, self._containment)
+        with room_for(_NO_SHELL):
+            poller = select.epoll()  # first: what fails later would have to end the process
+            process = settings.spawn(environment, self._pipes, self._containment)
         self._containment.announce(process.pid)
         number = int(getattr(signal, settings.dialect.interrupt_signal))
         token = secrets.token_hex(12).encode()
         link = Link(token, process.control.path, number, keeps_state=self._keeps_state)
         machine = Machine(settings.dialect, link)
-        return LiveShell(process, machine, self._pipes, settings.max_output_bytes, self._stop)
+        return LiveShell(process, machine, self._pipes, settings.max_output_bytes, self._stop, poller)
 
     def _why_no_start(self, hello: Exchange) -> str:
         name = self._settings.shell_name
@@ -190,9 +202,12 @@ class Starter:
         """Called in the attendant's thread."""
         live = None
         try:
-            circumstances = self._circumstances(workdir)
+            if self._closed:
+                return
+            with room_for(_NO_SHELL):
+                circumstances = self._circumstances(workdir)
             live = drive_blocking(self._start(circumstances.environment, workdir))
-        except (SpawnError, OSError):
+        except SpawnError:
             return  # the next `open` tries again, and tells whoever called it
         finally:
             with self._mutex:
@@ -200,6 +215,7 @@ class Starter:
                 if live is not None and kept:
                     self._spare = (circumstances, live)
                 self._preparing = False
+                self._mutex.notify_all()
             self._stop.notify()
         if kept:
             self._take_in(live)

@@ -111,7 +111,11 @@ class Program:
         self._status: int | None = None
         self._pidfd = -1
         self._cookie = secrets.token_hex(8)
-        self._containment: Containment = containment(self._cookie)
+        try:
+            self._containment: Containment = containment(self._cookie)
+        except BaseException:
+            channel.close()
+            raise
         try:
             self.started_at = self.output_at = time.monotonic()
             self.pid = channel.spawn(argv, {**env, b"SHELLKIT_SESSION": self._cookie.encode()})

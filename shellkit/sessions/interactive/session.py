@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 
-from ...errors import ExecutorUnavailable, ProcessEnded, SpawnError
+from ...errors import ExecutorUnavailable, ProcessEnded
 from ...output.buffer import HeadTailBuffer
+from ...process.room import room_for
 from ..forgotten import end_forgotten
 from .alarm import Alarm
 from .argv import inherited_environment, resolve_argv
@@ -184,12 +185,8 @@ class InteractiveSession:
         if self.tty:
             env[b"TERM"] = self._term.encode()
         argv = resolve_argv(self.argv, self._workdir, env)
-        try:
+        with room_for(f"cannot start {self.argv[0]}"):
             self._launch(argv, env)
-        except OSError as error:
-            raise SpawnError(
-                f"cannot start {self.argv[0]}: {error.strerror}; close files, end programs, or raise the limit (ulimit)"
-            ) from error
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """Wait until the program has ended.
