@@ -339,7 +339,7 @@ class PersistentSession(OwningSession):
         if not (self._may_be_unfit and silent and turn.finished is not None and turn.finished.exit_code):
             return False
         yield from self._print_state()
-        return self._live is None
+        return self._live is None or self._live.process.exit_code() is not None
 
     def _note_recovery(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         self._workdir_key = None
@@ -402,9 +402,8 @@ class PersistentSession(OwningSession):
         if exchange.checkpoint is not None:
             self._checkpoint = exchange.checkpoint
             self._checkpoint_is_new = True
-        if exchange.ended:
-            self._drop(live)
-        elif exchange.checkpoint and (reason := live.machine.dialect.why_unusable(exchange.checkpoint)):
+        # A shell that has ended meanwhile stays: `_have_shell` tells the next caller.
+        if not exchange.ended and exchange.checkpoint and (reason := live.machine.dialect.why_unusable(exchange.checkpoint)):
             self._late_notes.append(f"The shell was replaced: {reason}. The new one has its state, without that.")
             live.process.kill_shell()
             live.wait_for_end()
