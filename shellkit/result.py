@@ -5,7 +5,7 @@ It never touches the system, and everything in it can be put into JSON, whatever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 import attrs
 
@@ -14,7 +14,16 @@ from .output.ansi import clean
 from .output.tokens import TokenCounter, estimate_tokens, truncate_tokens
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from .sessions.jobs import BackgroundJob
+
+    #: Which twin of a job a result holds: `BackgroundJob`, or the `BlockingJob` of `executor.sync()`.
+    Job = TypeVar("Job", bound=BackgroundJob, covariant=True, default=BackgroundJob)
+else:
+    from typing import TypeVar
+
+    Job = TypeVar("Job", covariant=True)  # no default before Python 3.13, and only a type checker needs it
 
 __all__ = ["ShellResult", "ShellState"]
 
@@ -22,7 +31,7 @@ ShellState = Literal["alive", "restored", "restarted"]
 
 
 @attrs.frozen(kw_only=True)
-class ShellResult:
+class ShellResult(Generic[Job]):
     """What one command printed, how it ended and where it left the shell.
 
     Attributes:
@@ -60,7 +69,7 @@ class ShellResult:
     notes: tuple[str, ...] = ()
     stdout_ref: str | None = None
     stderr_ref: str | None = None
-    background: tuple[BackgroundJob, ...] = attrs.field(default=(), eq=False)
+    background: tuple[Job, ...] = attrs.field(default=(), eq=False)
     process_id: int | None = None
 
     @property
@@ -68,7 +77,7 @@ class ShellResult:
         """Whether the command ended by itself with exit code 0."""
         return self.exit_code == 0 and not self.timed_out
 
-    def raise_for_exit(self) -> ShellResult:
+    def raise_for_exit(self) -> Self:
         """Return self if `ok`.
 
         Raises:

@@ -131,14 +131,14 @@ def hosted_shell_tool(container: Container | str | None = None) -> FunctionShell
 
 
 @overload
-def function_tool(tool: Tool[Any, Any], api: Literal["responses"] = ...) -> FunctionToolParam: ...
+def function_tool(tool: Tool, api: Literal["responses"] = ...) -> FunctionToolParam: ...
 
 
 @overload
-def function_tool(tool: Tool[Any, Any], api: Literal["chat"]) -> ChatCompletionFunctionToolParam: ...
+def function_tool(tool: Tool, api: Literal["chat"]) -> ChatCompletionFunctionToolParam: ...
 
 
-def function_tool(tool: Tool[Any, Any], api: Literal["responses", "chat"] = "responses") -> Any:
+def function_tool(tool: Tool, api: Literal["responses", "chat"] = "responses") -> Any:
     """Return the tool as a strict function, which any model that calls functions can use.
 
     Args:

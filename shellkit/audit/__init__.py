@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .log import AuditEntry, AuditLog
-from .record import AuditError
+from .log import AuditLog
+from .record import AuditEntry, AuditError
 from .redact import redact
 from .verify import AuditProblem, VerifyReport, records, verify
 

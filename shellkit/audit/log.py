@@ -18,31 +18,16 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal
 
-import attrs
-
 from ..process.update import ProcessUpdate
 from ..result import ShellResult
-from .record import AuditError, Position, encode, parse
+from .record import AuditEntry, AuditError, encode, parse
 from .redact import redact
 
-__all__ = ["AuditEntry", "AuditLog"]
+__all__ = ["AuditLog"]
 
 #: Seconds to wait for another process that is writing; it holds the lock for microseconds unless it is stopped.
 _PATIENCE = 5.0
 _BLOCK = 65536
-
-
-@attrs.frozen
-class AuditEntry:
-    """The line that was written before a command; `after` closes it.
-
-    Attributes:
-        seq: its number in the file, counted from 0.
-        hash: its hash; kept elsewhere, it proves later that the file up to here is the same (`verify(anchor=)`).
-    """
-
-    seq: int
-    hash: str
 
 
 class AuditLog:
@@ -121,10 +106,10 @@ class AuditLog:
         if reader:
             fields["reader"] = redact(reader) if self._redact else reader
         if self._redact:
-            fields["reason"] = redact(reason)
+            fields["reason"] = redact(reason) if reason else ""
             fields["command"] = shown = redact(command)
             if shown != command:
-                fields["command_sha256"] = _sha256(command)
+                fields["command_sha256"] = _measured(command)[1]
         return self._append(fields)
 
     def after(self, entry: AuditEntry, outcome: ShellResult | ProcessUpdate | BaseException | None) -> AuditEntry:
@@ -172,8 +157,7 @@ class AuditLog:
             # A forked child shares the parent's open file, and with it the parent's lock (flock(2)).
             self._open()
         fields["time"] = _now()
-        position = self._extend(fields)
-        return AuditEntry(position.seq, position.hash)
+        return self._extend(fields)
 
     def _open(self) -> None:
         try:
@@ -185,8 +169,8 @@ class AuditLog:
             self._close()
         self._pid = os.getpid()
         self._mutex = threading.Lock()
-        self._position = Position()
-        self._end = -1  # of the file when `_position` was its last line; the file is read again when it differs
+        self._last = AuditEntry()
+        self._end = -1  # of the file when `_last` was its last line; the file is read again when it differs
         try:
             # O_NONBLOCK: opening a FIFO must not wait for its reader.
             self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
@@ -197,8 +181,8 @@ class AuditLog:
             self._close()
             raise AuditError(f"the audit log {self.path} is no regular file, so it can be no chain; name another path")
 
-    def _extend(self, fields: dict[str, Any] | None) -> Position:
-        """Append a line, if one is given, while nobody else writes; return where the chain stands."""
+    def _extend(self, fields: dict[str, Any] | None) -> AuditEntry:
+        """Append a line, if one is given, while nobody else writes; return the last one."""
         if not self._mutex.acquire(timeout=_PATIENCE):
             raise AuditError(f"the audit log {self.path} is being written by another thread that does not go on")
         try:
@@ -207,7 +191,7 @@ class AuditLog:
             self._lock_file()
             try:
                 self._catch_up()
-                return self._position if fields is None else self._write(fields)
+                return self._last if fields is None else self._write(fields)
             finally:
                 self._flock(self._fd, self._release)
         except OSError as error:
@@ -241,28 +225,30 @@ class AuditLog:
         if end < self._end:
             raise self._tampered("has become shorter while in use: lines were removed")
         if end == 0:
-            self._end, self._position = 0, Position()
+            self._end, self._last = 0, AuditEntry()
             self._write({"event": "begin", "id": secrets.token_hex(16), "time": _now(), "version": 1})
             return
         start, line = self._last_line(end)
         if line.endswith(b"\n"):
-            self._position, self._end = self._position_of(line[:-1]), end
+            self._last, self._end = self._entry_of(line[:-1]), end
         elif parse(line)[1]:  # only its line end is missing
-            self._position, self._end = self._position_of(line), end
+            self._last, self._end = self._entry_of(line), end
             self._put(b"\n")
             self._end += 1
         elif start == 0:
             raise self._tampered("has no whole line")
         else:
             # Half a line: what wrote it was killed, or the disk was full. It stays, and the next line says so.
-            self._position, self._end = self._position_of(self._last_line(start)[1][:-1]), end
-            self._write({"event": "torn", "bytes": len(line), "sha256": _sha256(line), "time": _now()}, b"\n")
+            self._last, self._end = self._entry_of(self._last_line(start)[1][:-1]), end
+            self._write(
+                {"event": "torn", "bytes": len(line), "sha256": hashlib.sha256(line).hexdigest(), "time": _now()}, b"\n"
+            )
 
-    def _position_of(self, line: bytes) -> Position:
+    def _entry_of(self, line: bytes) -> AuditEntry:
         record, right = parse(line)
-        if record is None or not right or record["seq"] < self._position.seq:
+        if record is None or not right or record["seq"] < self._last.seq:
             raise self._tampered("does not end with a line that was written here")
-        return Position(record["seq"], record["hash"])
+        return AuditEntry(record["seq"], record["hash"])
 
     def _last_line(self, end: int) -> tuple[int, bytes]:
         """Return where the last line before `end` starts, and its bytes."""
@@ -277,13 +263,13 @@ class AuditLog:
                 return at + found + 1, tail[found + 1 :]
         return 0, tail
 
-    def _write(self, fields: dict[str, Any], lead: bytes = b"") -> Position:
-        line, position = encode(fields, self._position)
+    def _write(self, fields: dict[str, Any], lead: bytes = b"") -> AuditEntry:
+        line, entry = encode(fields, self._last)
         self._put(lead + line)
         # In this order: an interrupt between the two makes the next call read the file, and not fork the chain.
-        self._position = position
+        self._last = entry
         self._end += len(lead) + len(line)
-        return position
+        return entry
 
     def _put(self, data: bytes) -> None:
         written = os.write(self._fd, data)
@@ -313,41 +299,43 @@ class AuditLog:
 
 
 def _outcome(result: ShellResult) -> dict[str, Any]:
-    stdout, stderr = (text.encode("utf-8", "surrogatepass") for text in (result.stdout, result.stderr))
+    stderr_bytes, stderr_sha256 = _measured(result.stderr)
+    stdout_bytes, stdout_sha256 = _measured(result.stdout)
     return {
         "duration": round(result.duration, 6),
         "exit_code": result.exit_code,
         "omitted_bytes": result.stdout_omitted + result.stderr_omitted,
         "shell_state": result.shell_state,
-        "stderr_bytes": len(stderr),
-        "stderr_sha256": _sha256(stderr),
-        "stdout_bytes": len(stdout),
-        "stdout_sha256": _sha256(stdout),
+        "stderr_bytes": stderr_bytes,
+        "stderr_sha256": stderr_sha256,
+        "stdout_bytes": stdout_bytes,
+        "stdout_sha256": stdout_sha256,
         "timed_out": result.timed_out,
         "workdir": result.workdir,
     }
 
 
 def _news(update: ProcessUpdate) -> dict[str, Any]:
-    output = update.output.encode("utf-8", "surrogatepass")
+    output_bytes, output_sha256 = _measured(update.output)
     return {
         "duration": round(update.runtime, 6),
         "exit_code": update.exit_code,
         "omitted_bytes": update.omitted,
-        "output_bytes": len(output),
-        "output_sha256": _sha256(output),
+        "output_bytes": output_bytes,
+        "output_sha256": output_sha256,
         "process_id": update.process_id,
     }
 
 
-#: Most commands leave one stream empty or both, and OpenSSL takes 5 us to begin when the caches are cold.
-_OF_NOTHING = hashlib.sha256().hexdigest()
+_NOTHING = (0, hashlib.sha256().hexdigest())
 
 
-def _sha256(text: str | bytes) -> str:
-    if not text:
-        return _OF_NOTHING
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text).hexdigest()
+def _measured(text: str) -> tuple[int, str]:
+    """Return the bytes and the SHA-256 of a text in UTF-8."""
+    if not text:  # most commands leave one stream empty or both, and OpenSSL takes 5 us to begin when caches are cold
+        return _NOTHING
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data), hashlib.sha256(data).hexdigest()
 
 
 def _now() -> str:

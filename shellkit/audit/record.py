@@ -15,7 +15,7 @@ import attrs
 
 from ..errors import ShellkitError
 
-__all__ = ["NOTHING_BEFORE", "AuditError", "Position", "encode", "parse"]
+__all__ = ["NOTHING_BEFORE", "AuditEntry", "AuditError", "encode", "parse"]
 
 #: What `prev` is in the first line.
 NOTHING_BEFORE = "0" * 64
@@ -32,18 +32,23 @@ class AuditError(ShellkitError):
 
 
 @attrs.frozen
-class Position:
-    """Where a chain stands: the number and the hash of its last line."""
+class AuditEntry:
+    """A line that was written; one without arguments stands for what is before the first.
+
+    Attributes:
+        seq: its number in the file, counted from 0.
+        hash: its hash; kept elsewhere, it proves later that the file up to here is the same (`verify(anchor=)`).
+    """
 
     seq: int = -1
     hash: str = NOTHING_BEFORE
 
 
-def encode(fields: dict[str, Any], after: Position) -> tuple[bytes, Position]:
-    """Return the line that continues a chain with `fields`, and where the chain then stands."""
+def encode(fields: dict[str, Any], after: AuditEntry) -> tuple[bytes, AuditEntry]:
+    """Return the line that continues the chain with `fields` after a line, and what stands for it."""
     body = _canonical({**fields, "seq": after.seq + 1, "prev": after.hash}).encode("ascii")
     digest = hashlib.sha256(body).hexdigest()
-    return b'%b,"hash":"%b"}\n' % (body[:-1], digest.encode("ascii")), Position(after.seq + 1, digest)
+    return b'%b,"hash":"%b"}\n' % (body[:-1], digest.encode("ascii")), AuditEntry(after.seq + 1, digest)
 
 
 def parse(line: bytes) -> tuple[dict[str, Any] | None, bool]:

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal
 
 import attrs
 
-from .record import AuditError, Position, parse
+from .record import AuditEntry, AuditError, parse
 
 __all__ = ["AuditProblem", "VerifyReport", "records", "verify"]
 
@@ -126,7 +126,7 @@ class _Checker:
     def __init__(self, anchor: str | None) -> None:
         self._anchor = anchor
         self._line = 0
-        self._at = Position()
+        self._at = AuditEntry()
         self._broken: list[_Broken] = []  # the lines since `_at` that are none of this log's
         self._gaps: list[tuple[int, int, int]] = []  # first and last number that is missing, the line that showed it
         self._problems: list[AuditProblem] = []
@@ -162,7 +162,7 @@ class _Checker:
             self._problem(
                 "torn", "the line is cut off: by a crash, a full disk, or something else that wrote", torn.line
             )
-        follows = record is not None and Position(record["seq"] - 1, record["prev"]) == self._at
+        follows = record is not None and AuditEntry(record["seq"] - 1, record["prev"]) == self._at
         if record is not None and follows and record.get("event") == "torn" and broken[-1].is_told_by(record):
             torn = broken.pop()
             self._notes.append(AuditProblem(torn.line, "torn", "half a line, left by a crash; the next line says so"))
@@ -175,7 +175,7 @@ class _Checker:
                 self._problem("changed", "it cannot be read as a record", one.line)
         if broken and not follows:
             last = self._at.seq + len(broken) if record is None else min(self._at.seq + len(broken), record["seq"] - 1)
-            self._at = Position(max(self._at.seq, last), "")
+            self._at = AuditEntry(max(self._at.seq, last), "")
 
     def _place(self, record: dict[str, Any]) -> None:
         seq, expected = record["seq"], self._at.seq + 1
@@ -189,7 +189,7 @@ class _Checker:
             self._problem("changed", "it is not the line that was here when the next one was written", line)
         if seq == 0 and record.get("event") != "begin":
             self._problem("changed", "it is no beginning of a log")
-        self._at = Position(seq, record["hash"])
+        self._at = AuditEntry(seq, record["hash"])
 
     def _take_earlier(self, seq: int) -> None:
         for at, (first, last, line) in enumerate(self._gaps):

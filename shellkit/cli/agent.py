@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from .lines import LineReader
-from .options import FAILED, INTERRUPTED, command_text, session_options, told
-from .output import OutputClosed
+from .options import INTERRUPTED, command_text, session_options, told
 
 __all__ = ["agent"]
 
@@ -86,8 +85,6 @@ def agent(**chosen: Any) -> None:
             lines = LineReader("agent-history") if options.task is None and sys.stdin.isatty() else None
             with lines or contextlib.nullcontext():
                 code = Conversation(options, lines).hold()
-        except OutputClosed:
-            code = FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
     sys.exit(code)

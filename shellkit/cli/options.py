@@ -16,6 +16,8 @@ import click
 from ..errors import ShellkitError
 from ..executors.blocking import BlockingExecutor
 from ..executors.local import LocalExecutor
+from ..policy.confinement import ConfinementMode
+from ..sessions.base import Mode
 
 __all__ = [
     "FAILED",
@@ -52,10 +54,10 @@ class SessionOptions:
         record: path of a new file to record the session to, or None.
     """
 
-    mode: str
+    mode: Mode
     shell: str | None
     workdir: str | None
-    confinement: str | None
+    confinement: ConfinementMode | None
     timeout: float | None
     record: str | None = None
 
@@ -159,7 +161,7 @@ def open_session(
     """Start a session, and end it with everything it started."""
     try:
         executor = executor_class(
-            mode=options.mode,  # type: ignore[arg-type]  # click.Choice has checked it
+            mode=options.mode,
             shell=options.shell,
             workdir=options.workdir,
             confinement=options.confinement,

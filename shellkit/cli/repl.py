@@ -10,6 +10,8 @@ import click
 
 from ..errors import CommandDenied, ShellkitError
 from ..executors.blocking import BlockingExecutor
+from ..policy.confinement import ConfinementMode
+from ..sessions.base import Mode
 from .gate import GatedSession, open_gated
 from .lines import LineReader
 from .options import (
@@ -23,7 +25,7 @@ from .options import (
     session_options,
     told,
 )
-from .output import LiveOutput, OutputClosed, note, notes_of, write
+from .output import LiveOutput, note, notes_of, write
 
 __all__ = ["repl"]
 
@@ -34,10 +36,10 @@ __all__ = ["repl"]
 @click.option("--tty", is_flag=True, help="Hand the terminal to an interactive shell; nothing is judged in there.")
 @click.option("--record", metavar="FILE", help="Record the session to a new file, for `shellkit play`.")
 def repl(
-    mode: str,
+    mode: Mode,
     shell: str | None,
     workdir: str | None,
-    confinement: str | None,
+    confinement: ConfinementMode | None,
     timeout: float | None,
     approve: bool,
     policy: str | None,
@@ -71,8 +73,6 @@ def repl(
                 lines or contextlib.nullcontext(),
             ):
                 code = _Conversation(session, lines).hold()
-        except OutputClosed:
-            code = FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
     sys.exit(code)

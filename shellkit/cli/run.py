@@ -9,7 +9,9 @@ import click
 
 from ..errors import CommandDenied
 from ..executors.blocking import BlockingExecutor
+from ..policy.confinement import ConfinementMode
 from ..result import ShellResult
+from ..sessions.base import Mode
 from .gate import GatedSession, open_gated
 from .options import (
     FAILED,
@@ -22,12 +24,9 @@ from .options import (
     session_options,
     told,
 )
-from .output import LiveOutput, OutputClosed, note, notes_of, write
+from .output import LiveOutput, note, notes_of, write
 
 __all__ = ["run"]
-
-#: What a shell reports for a program that wrote to a closed pipe: 128 + SIGPIPE.
-_OUTPUT_CLOSED = 141
 
 
 @click.command()
@@ -37,10 +36,10 @@ _OUTPUT_CLOSED = 141
 @click.option("--json", "as_json", is_flag=True, help="Print each result as one JSON object a line, and nothing else.")
 def run(
     commands: tuple[str, ...],
-    mode: str,
+    mode: Mode,
     shell: str | None,
     workdir: str | None,
-    confinement: str | None,
+    confinement: ConfinementMode | None,
     timeout: float | None,
     approve: bool,
     policy: str | None,
@@ -71,8 +70,6 @@ def run(
                 code = _run_all(session, texts, as_json)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except OutputClosed:
-        code = _OUTPUT_CLOSED
     sys.exit(code)
 
 

@@ -7,11 +7,13 @@ is None, and nothing here is taken from the host that Python runs on, which need
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
+from ..policy.confinement import ConfinementMode
 from ..resolver import Family
+from ..sessions.base import Mode
 from .idioms import idioms
 
 __all__ = ["ShellEnvironment"]
@@ -46,8 +48,8 @@ class ShellEnvironment:
     """
 
     family: Family
-    mode: Literal["persistent", "stateless"] = "persistent"
-    confinement: Literal["root", "anchor", "off"] = "off"
+    mode: Mode = "persistent"
+    confinement: ConfinementMode = "off"
     shell_version: str | None = None
     os_name: str | None = None
     os_version: str | None = None

@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Protocol
 
 import attrs
 
+from ..policy.confinement import ConfinementMode
 from ..resolver import Family
 from ..result import ShellResult
+from ..sessions.base import Mode
 from ..sessions.turnstile import Turnstile
 from .base import ShellEnvironment
 from .scripts import DEFAULT_TOOLS, check_tools, probe_script, read_answer
@@ -22,9 +24,6 @@ from .scripts import DEFAULT_TOOLS, check_tools, probe_script, read_answer
 __all__ = ["CommandRunner", "EnvironmentProbe", "probe"]
 
 _log = logging.getLogger("shellkit")
-
-Mode = Literal["persistent", "stateless"]
-ConfinementMode = Literal["root", "anchor", "off"]
 
 
 class CommandRunner(Protocol):

@@ -11,10 +11,9 @@ import asyncio
 import os
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from ..errors import ExecutorClosed, ShellkitError, UnknownOutput
 from ..output.page import OutputPage
@@ -128,7 +127,7 @@ class Executor(ProgramHost):
         max_timeout: float = 600.0,
         on_timeout: OnTimeout = "kill",
         typing: TypingMode = "always",
-    ) -> tuple[Tool[Any, Any], ...]:
+    ) -> tuple[Tool, ...]:
         """Return the tools for a model that also talks to programs while they run; all stand behind one gate.
 
         They are `run_shell` (as `as_tool` makes it), `exec_command`, `write_stdin`, `list_processes`, `stop_process`
@@ -223,7 +222,7 @@ class Executor(ProgramHost):
             await self._turnstile.enter()
         try:
             session = self._open_session()
-            with closed_meanwhile(session):
+            with ClosedMeanwhile(session):
                 if on_output is None:
                     return self._adopt(await drive_async(session.run(call)))
                 return self._adopt(await stream_async(session, call, on_output))
@@ -295,7 +294,7 @@ class Executor(ProgramHost):
             await programs
             self._close_files()
 
-    async def __aenter__(self) -> Executor:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -371,12 +370,21 @@ class Executor(ProgramHost):
         return session
 
 
-@contextmanager
-def closed_meanwhile(session: Session) -> Iterator[None]:
-    """Say so when a command fails because another thread has ended its session (the interpreter exits)."""
-    try:
-        yield
-    except (OSError, ValueError, AssertionError) as error:
-        if session.finished and not isinstance(error, ShellkitError):
+class ClosedMeanwhile:
+    """Says so when a command fails because another thread has ended its session (the interpreter exits).
+
+    A class, because around every command `contextlib.contextmanager` would cost five calls more.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        theirs = isinstance(error, (OSError, ValueError, AssertionError)) and not isinstance(error, ShellkitError)
+        if theirs and self._session.finished:
             raise ExecutorClosed("the executor was closed while the command ran") from error
-        raise

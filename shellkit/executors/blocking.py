@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import attrs
 
@@ -16,10 +16,11 @@ from ..process.update import ProcessInfo, ProcessUpdate
 from ..result import ShellResult
 from ..sessions.base import OnTimeout, Session, StreamName
 from ..sessions.drive import drive_blocking
+from ..sessions.jobs import BlockingJob
 from ..sessions.spill.page import PageRequest, read_page
 from ..sessions.streaming import stream_blocking
 from . import options
-from .base import Executor, OnOutput, closed_meanwhile
+from .base import ClosedMeanwhile, Executor, OnOutput
 from .options import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -31,10 +32,7 @@ Result = TypeVar("Result")
 
 
 class BlockingExecutor:
-    """The methods of an `Executor`, blocking. Made by `Executor.sync()`; any thread may use it.
-
-    Jobs in `ShellResult.background` are `BlockingJob`s.
-    """
+    """The methods of an `Executor`, blocking. Made by `Executor.sync()`; any thread may use it."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
@@ -54,7 +52,7 @@ class BlockingExecutor:
         input: str | bytes | None = None,  # noqa: A002  (as in `Executor.run`)
         merge_stderr: bool = False,
         on_output: OnOutput | None = None,
-    ) -> ShellResult:
+    ) -> ShellResult[BlockingJob]:
         """As `Executor.run`. KeyboardInterrupt ends the command, not the session, and is raised afterwards."""
         call = self.executor._make_call(command, timeout, workdir, env, input, merge_stderr, on_timeout)
         options.check_callback(on_output)
@@ -62,22 +60,22 @@ class BlockingExecutor:
             return self._run(lambda session: drive_blocking(session.run(call)))
         return self._run(lambda session: stream_blocking(session, call, on_output))
 
-    def _run(self, action: Callable[[Session], ShellResult]) -> ShellResult:
+    def _run(self, action: Callable[[Session], ShellResult]) -> ShellResult[BlockingJob]:
         executor = self.executor
         executor._turnstile.enter_blocking()
         try:
             session = executor._open_session()
-            with closed_meanwhile(session):
+            with ClosedMeanwhile(session):
                 result = executor._adopt(action(session))
         finally:
             executor._turnstile.leave()
         if result.background:
-            return attrs.evolve(result, background=tuple(job.blocking() for job in result.background))
-        return result
+            result = attrs.evolve(result, background=tuple(job.blocking() for job in result.background))
+        return cast("ShellResult[BlockingJob]", result)
 
     def run_into(
         self, command: str, listener: Callable[[StreamName, bytes], object], *, timeout: float | Unset | None = UNSET
-    ) -> ShellResult:
+    ) -> ShellResult[BlockingJob]:
         """Run one command and give its raw output to `listener` as it comes; the command waits for a slow one.
 
         Args:
@@ -178,7 +176,7 @@ class BlockingExecutor:
                 programs.result()
         self.executor._close_files()
 
-    def __enter__(self) -> BlockingExecutor:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import ExecutorUnavailable, InvalidWorkdir
-from ..policy.confinement import Confinement
+from ..policy.confinement import Confinement, ConfinementMode
 from ..policy.environ import FilteredEnvironment, filter_environment, is_startup_hook
 from ..process.local import LocalProcess
 from ..process.pipes import PipeSource
@@ -17,7 +17,7 @@ from ..process.tree import Containment
 from ..protocol.command import encode_command
 from ..protocol.dialects import dialect_for
 from ..resolver import Shell, resolve
-from ..sessions.base import Session, SessionSettings
+from ..sessions.base import Mode, Session, SessionSettings
 from ..sessions.persistent import PersistentSession
 from ..sessions.stateless import StatelessSession
 from ..sessions.turnstile import Turnstile
@@ -74,10 +74,10 @@ class LocalExecutor(Executor):
     def __init__(
         self,
         *,
-        mode: options.Mode = "persistent",
+        mode: Mode = "persistent",
         shell: str | os.PathLike[str] | Sequence[str] | None = None,
         workdir: str | os.PathLike[str] | None = None,
-        confinement: str | None = None,
+        confinement: ConfinementMode | None = None,
         env: Mapping[str, str | None] | None = None,
         clean_env: bool = False,
         keep_env: Collection[str] = (),

@@ -9,17 +9,16 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from ..errors import InvalidWorkdir
 from ..policy.confinement import Confinement, ConfinementMode
-from ..sessions.base import OnTimeout
+from ..sessions.base import Mode, OnTimeout
 from ..sessions.spill import SpillStore
 from ..sessions.spill.store import LEAST_LIMIT
 
 __all__ = [
     "UNSET",
-    "Mode",
     "Unset",
     "check_callback",
     "check_confinement",
@@ -35,8 +34,6 @@ __all__ = [
     "check_workdir",
     "check_yield",
 ]
-
-Mode = Literal["persistent", "stateless"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

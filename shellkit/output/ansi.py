@@ -54,7 +54,7 @@ def clean(text: str) -> str:
     Later text overwrites earlier columns of its line, as on a terminal. Text without control characters is returned
     as it is; what only looks like an escape (`[31m`) and NUL stay.
     """
-    if not _has_control(text):
+    if not text or not _has_control(text):
         return text
     text = _SEQUENCE.sub("", text).replace("\r\n", "\n")
     if not _EDIT.search(text):

@@ -42,7 +42,7 @@ class Verdict(enum.IntEnum):
     DENY = 2
 
     def __str__(self) -> str:
-        return self.name.lower()
+        return self._name_.lower()  # `name` is a property written in Python
 
 
 @enum.unique

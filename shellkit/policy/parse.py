@@ -54,19 +54,14 @@ class Parsed:
     Attributes:
         text: the text as the shell will get it (CRLF is LF).
         segments: what it does, in order.
+        canonical: the text in one spelling: a simple command quoted anew, anything else as it is written.
         too_large: the text was not parsed; `segments` holds only the reason.
-        simple: the argument vector if the whole text is one clear command without redirections, else None.
     """
 
     text: str
     segments: tuple[Segment, ...]
+    canonical: str
     too_large: bool = False
-    simple: tuple[str, ...] | None = None
-
-    @property
-    def canonical(self) -> str:
-        """The text in one spelling: a simple command quoted anew, anything else as it is written."""
-        return shlex.join(self.simple) if self.simple else self.text.strip(" \t\n")
 
 
 def normalise(command: str) -> str:
@@ -86,25 +81,35 @@ def parse(command: str, dialect: str = "bash") -> Parsed:
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     if size > MAX_BYTES or text.count("<<") > MAX_HEREDOCS:
         why = f"the text is too large to be looked into ({size:,} bytes); send it in parts of at most {MAX_BYTES:,}"
-        return Parsed(text=text, segments=(_opaque(text[:200], why),), too_large=True)
+        return _too_large(text, why)
     parser = _Parser()
     if _PLAIN.match(text) and dialect in _BASH | _POSIX and (words := text.split(" "))[0] not in _NO_COMMAND:
         plain = Segment(text=text, words=tuple(map(Word.of, words)))
-        segments = tuple(parser.command(plain, dialect, 0, 0))
-        return Parsed(text=text, segments=segments, simple=_simple(text, segments))
+        # Nothing in it needs a quote, so the text is the one spelling already.
+        return Parsed(text=text, segments=tuple(parser.command(plain, dialect, 0, 0)), canonical=text)
     segments = tuple(parser.script(text, dialect, 0))
     if parser.too_large:
-        return Parsed(text=text, segments=(_opaque(text[:200], parser.too_large),), too_large=True)
-    return Parsed(text=text, segments=segments, simple=_simple(text, segments))
+        return _too_large(text, parser.too_large)
+    return Parsed(text=text, segments=segments, canonical=_canonical(text, segments))
 
 
-def _simple(text: str, segments: tuple[Segment, ...]) -> tuple[str, ...] | None:
+def _too_large(text: str, why: str) -> Parsed:
+    return Parsed(text=text, segments=(_opaque(text[:200], why),), canonical=_trimmed(text), too_large=True)
+
+
+def _canonical(text: str, segments: tuple[Segment, ...]) -> str:
+    trimmed = _trimmed(text)
     if len(segments) != 1 or segments[0].clarity is Clarity.OPAQUE or segments[0].writes:
-        return None
+        return trimmed
     argv = segments[0].argv
     # A redirection that only reads is not in the words; without its sign it cannot be there.
-    plain = argv is not None and segments[0].text == text.strip(" \t\n") and not re.search(r"[<>=&]", text)
-    return argv if plain else None
+    if argv is None or segments[0].text != trimmed or re.search(r"[<>=&]", text):
+        return trimmed
+    return shlex.join(argv)
+
+
+def _trimmed(text: str) -> str:
+    return text.strip(" \t\n")
 
 
 def _opaque(text: str, why: str) -> Segment:

@@ -23,9 +23,11 @@ from .spill import SpillStore
 if TYPE_CHECKING:
     from .recording import Recorder
 
-__all__ = ["Listener", "OnTimeout", "RunCall", "Session", "SessionSettings", "Spawner", "StreamName"]
+__all__ = ["Listener", "Mode", "OnTimeout", "RunCall", "Session", "SessionSettings", "Spawner", "StreamName"]
 
 StreamName = Literal["stdout", "stderr"]
+#: One shell for all commands, or a fresh one for each.
+Mode = Literal["persistent", "stateless"]
 #: What happens to a command whose time is over: it is ended, or it runs on as a background job.
 OnTimeout = Literal["kill", "background"]
 #: Called in the thread that drains, with raw bytes that are only valid during the call.

@@ -140,7 +140,7 @@ class LiveShell:
         self._ends = False
         self.poller = select.epoll()
         self.stop = stop
-        #: Whether the last exchange was over so soon that the next is worth polling for; the driver's to say.
+        #: Whether the last command was over so soon that the next is worth polling for.
         self.quick = False
         #: What watches the poller in an event loop, between exchanges too.
         self.reader: Reader | None = None

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 
-from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
+from ..errors import ExecutorClosed, InvalidWorkdir, ShellkitError, SpawnError
+from ..process.tree import send
 from ..protocol.state import Checkpoint
 from ..result import ShellResult, ShellState
 from .base import RunCall, SessionSettings
@@ -58,6 +60,7 @@ class PersistentSession(OwningSession):
         self._workdir_key: tuple[bytes, bytes | None] | None = None
         self._patience = settings.start_timeout
         self._may_be_unfit = False
+        self._broken_off = False
         self._reruns = 0
         self._late_notes: list[str] = []
 
@@ -73,6 +76,15 @@ class PersistentSession(OwningSession):
             yield from self._open_shell([])
 
     def run(self, call: RunCall) -> Procedure[ShellResult]:
+        try:
+            return (yield from self._run(call))
+        except (ShellkitError, ValueError):
+            raise
+        except BaseException:  # KeyboardInterrupt comes anywhere: nobody knows what has been done, and what not
+            self._broken_off = True
+            raise
+
+    def _run(self, call: RunCall) -> Procedure[ShellResult]:
         self._stop.procedure_starts()
         outcome = Outcome(call)
         yield from self._have_shell(outcome)
@@ -85,7 +97,9 @@ class PersistentSession(OwningSession):
             if live is None:
                 return (yield from self.run(call))
         before = self._workdir
-        arranged = yield from self._arrange(live, call, before)
+        arranged = call.workdir is not None or bool(call.env)
+        if arranged:
+            yield from self._arrange(live, call, before)
         turn = yield from self._take_turn(live, call)
         if turn.unread and not turn.cut_short and self._reruns < _MOST_RERUNS:
             # The shell was ending already (set -t) and never saw the line: it is for the next one.
@@ -113,7 +127,6 @@ class PersistentSession(OwningSession):
             if unfit:  # the command did not run
                 return (yield from self.run(call))
         if arranged:
-            self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
             yield from self._settle()
         self._see_where(turn)
         yield from self._confine(before, outcome.notes)
@@ -137,6 +150,8 @@ class PersistentSession(OwningSession):
     # -- having a shell --------------------------------------------------------------------------------
 
     def _have_shell(self, outcome: Outcome) -> Procedure[None]:
+        if self._broken_off:
+            yield from self._end_broken_off(outcome)
         if self._live is not None and self._live.process.exit_code() is not None:
             self._drop(self._live)
             outcome.shell_state = self._state_after_death(None, outcome.notes, "The shell had ended while it was idle.")
@@ -146,6 +161,18 @@ class PersistentSession(OwningSession):
             self._late_notes.clear()
         if self._live is None:
             yield from self._open_shell(outcome.notes)
+
+    def _end_broken_off(self, outcome: Outcome) -> Procedure[None]:
+        """End the shell that the last call was broken off with, and what that left; it prints its state."""
+        live = self._live
+        if live is not None:
+            send(self._containment.running(), signal.SIGKILL)
+            farewell = Farewell(live, None, self._settings.grace, everything=False)
+            yield farewell
+            self._drop(live)
+            why = "The last call was broken off in the middle (KeyboardInterrupt), and its shell replaced."
+            outcome.shell_state = self._state_after_death(farewell.checkpoint, outcome.notes, why)
+        self._broken_off = False
 
     def _open_shell(self, notes: list[str]) -> Procedure[None]:
         live = yield from self._starter.open(self._starting_directory(notes))
@@ -204,9 +231,8 @@ class PersistentSession(OwningSession):
 
     # -- one command -----------------------------------------------------------------------------------
 
-    def _arrange(self, live: LiveShell, call: RunCall, before: bytes | None) -> Procedure[bool]:
-        if call.workdir is None and not call.env:
-            return False
+    def _arrange(self, live: LiveShell, call: RunCall, before: bytes | None) -> Procedure[None]:
+        undo = (before if call.workdir is not None else None, tuple(call.env))
         dialect = live.machine.dialect
         for forcibly in (False, True):
             link = live.machine.link
@@ -214,15 +240,16 @@ class PersistentSession(OwningSession):
                 yield Exchange(live, live.machine.send(dialect.recover(link, forcibly=True)), self._patience)
             line = live.machine.send(dialect.arrange(link, call.workdir, call.env))
             exchange = Exchange(live, line, self._patience)
+            self._pending_settle = undo
             yield exchange
             if exchange.ended:
                 self._drop(live)
+                self._pending_settle = None
                 raise SpawnError(
                     "the shell ended while it was prepared for the command, which did not run; run it again"
                 )
             if exchange.finished is not None and exchange.finished.exit_code == 0:
-                return True
-            self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
+                return
             yield from self._settle()
             if self._live is None:
                 raise SpawnError(
@@ -274,6 +301,7 @@ class PersistentSession(OwningSession):
         """Account for a command that runs on in its shell: the next one gets a new shell with the state before it."""
         with self._mutex:
             self._live = None
+        self._pending_settle = None
         if self._checkpoint is None:
             self._workdir = self._settings.workdir
             outcome.shell_state = "restarted"
@@ -315,6 +343,7 @@ class PersistentSession(OwningSession):
             if missing:
                 notes.append(f"The shell ended; a new one has its state, except for: {missing}.")
             return "restored"
+        self._pending_settle = None  # what is known of the state is from before it
         if self._checkpoint is not None:
             notes.append(
                 "The shell ended without saving its state (killed, replaced by exec, or an EXIT trap of its own); a "

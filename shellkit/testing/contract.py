@@ -215,7 +215,7 @@ class ExecutorContract:
             [job] = result.background
             assert job.running
             assert job.pids
-            job.stop()  # type: ignore[unused-coroutine]  # under `sync()` jobs are `BlockingJob`s
+            job.stop()
             assert not job.running
 
     # -- programs --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ commands, never how to run one.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -81,12 +82,11 @@ class Approval:
         """Return whether a command with this judgement must be approved; what is denied is not asked about."""
         return self.mode == "always" or (self.mode == "policy" and judgement.verdict is not Verdict.ALLOW)
 
-    def wait_for(self, request: ApprovalRequest, judgement: Judgement) -> bool:
-        """Make the request good for one answer; return False if it needs none."""
+    def wait_for(self, request: ApprovalRequest, judgement: Judgement) -> ApprovalRequest | None:
+        """Return the request, good for one answer; None if it needs none."""
         if not self.needed(judgement) or self._memory.recall(request, judgement) is not None:
-            return False
-        self._pending.add(request)
-        return True
+            return None
+        return self._pending.add(request)
 
     async def decide(self, request: ApprovalRequest, judgement: Judgement, answer: Answer | None) -> Leave:
         """Return the leave to run what `request` asks for.
@@ -104,10 +104,10 @@ class Approval:
         if (leave := self._recall(request, judgement)) is not None:
             return leave
         # A person is asked one question at a time, and what they answer may settle the next one.
-        if not self._turnstile.try_enter():
+        if waited := not self._turnstile.try_enter():
             await self._turnstile.enter()
         try:
-            if (leave := self._recall(request, judgement)) is not None:
+            if waited and (leave := self._recall(request, judgement)) is not None:
                 return leave
             return self._settle(request, judgement, *await self._ask(request))
         finally:
@@ -144,7 +144,10 @@ class Approval:
             )
         by = f"approver {approver_name(self.approver)}"
         try:
-            return _checked(await self.approver(request)), by
+            answer: object = self.approver(request)
+            if not inspect.isawaitable(answer):
+                raise TypeError("an approver is awaited; wrap a plain function in shellkit.tool.Callback")
+            return _checked(await answer), by
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -162,7 +165,7 @@ class Approval:
     def _answered(self, request: ApprovalRequest, answer: Answer) -> Decision:
         try:
             asked = _request(answer.request)
-            asked = self._pending.settle(asked.id, asked.digest)
+            self._pending.settle(asked)
             if (asked.command, *asked.key) != (request.command, *request.key):
                 raise CommandDenied("what was approved is another command, or for another directory; ask again")
             return _checked(answer.decision, bools=True)

@@ -32,6 +32,7 @@ _log = logging.getLogger("shellkit")
 Asked = TypeVar("Asked", bound=Wanted)
 
 _SHORT = 4096  # characters of a command whose judgement is kept
+_UNEXPLAINED = "It gives no reason; do it another way, or ask the user."
 SHOWN = 1000  # characters of a reason: a command of 1 MB has as long a list of reasons
 
 
@@ -39,6 +40,7 @@ class Gate:
     """The gate of one conversation; `ShellTool` says what the arguments mean.
 
     Raises:
+        TypeError: the policy or the approver is none.
         ValueError: the combination is unsafe or impossible; the message names the remedy.
     """
 
@@ -61,6 +63,16 @@ class Gate:
             )
         if approval == "policy" and policy is None:
             raise ValueError("approval='policy' needs policy=..., for example shellkit.policy.READ_ONLY")
+        if policy is not None and not isinstance(policy, Policy):
+            raise TypeError(
+                f"policy must be one such as shellkit.policy.READ_ONLY, not {type(policy).__name__}; "
+                "shellkit.policy.loads(text, filename) makes one of a file"
+            )
+        if approver is not None and not callable(approver):
+            raise TypeError(
+                f"approver must be called with a request, as shellkit.tool.Callback(function) is, "
+                f"not {type(approver).__name__}"
+            )
         self.approval = Approval(approval, approver)
         self._runner = runner
         self._has_policy = policy is not None
@@ -111,8 +123,9 @@ class Gate:
                 typed=True,
                 secret=wanted.hidden,
             )
-        asked_by_policy = self._has_policy and self.approval.mode == "policy"
-        reasons = "; ".join(judgement.reasons[:5]) if asked_by_policy else ""
+        reason = "every command is approved by a person"
+        if self._has_policy and self.approval.mode == "policy":
+            reason = displayed("; ".join(judgement.reasons[:5]) or "the policy asks about it", SHOWN)
         return ApprovalRequest.of(
             secrets.token_hex(16),
             wanted.command,
@@ -121,7 +134,7 @@ class Gate:
             workdir=wanted.workdir or self._runner.workdir,
             shell=self._runner.family,
             isolation=self._runner.isolation,
-            reason=displayed(reasons, SHOWN) if reasons else "every command is approved by a person",
+            reason=reason,
         )
 
     def asks(self, wanted: Wanted, judgement: Judgement) -> bool:
@@ -228,7 +241,7 @@ class Gate:
             for each in denied[:5]
         )
         return Refused(
-            f"Not run: the policy denies it. {displayed(because, SHOWN)}",
+            f"Not run: the policy denies it. {displayed(because or _UNEXPLAINED, SHOWN)}",
             _rules("policy", judgement),
             self.request(wanted, judgement),
         )

@@ -51,7 +51,7 @@ _NOBODY_ASKED = "needs no approval"
 _UNSEEN = "the program asks for a secret"
 
 
-class _ProgramTool(Tool[Any, Any]):
+class _ProgramTool(Tool):
     """What the tools for programs share.
 
     Args:
@@ -287,7 +287,7 @@ class ReadOutput(_ProgramTool):
         return ToolOutput(text="\n".join([result.for_model(), *(f"[note: {note}]" for note in notes)]))
 
 
-def program_tools(shell: ShellTool, runner: ProgramRunner, typing: TypingMode) -> tuple[Tool[Any, Any], ...]:
+def program_tools(shell: ShellTool, runner: ProgramRunner, typing: TypingMode) -> tuple[Tool, ...]:
     """Return the tools that stand behind the gate of `shell`, by the names that models know.
 
     Args:

@@ -87,6 +87,8 @@ class Schema:
         Raises:
             InvalidArguments: it is none.
         """
+        if isinstance(arguments, dict):
+            return arguments
         if isinstance(arguments, (str, bytes, bytearray)):
             try:
                 arguments = json.loads(arguments)
@@ -95,7 +97,7 @@ class Schema:
         if not isinstance(arguments, Mapping):
             kind = _JSON_NAMES.get(type(arguments), type(arguments).__name__)
             raise InvalidArguments(f"The arguments must be an object, not {kind}. {self._takes}")
-        return arguments if isinstance(arguments, dict) else dict(arguments)
+        return dict(arguments)
 
     def _explain(self, error: Any) -> str:
         faults = []

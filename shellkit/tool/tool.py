@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, get_args
 
 import attrs
 
@@ -36,8 +37,20 @@ __all__ = ["ApprovalMode", "ShellTool", "Tool"]
 
 _log = logging.getLogger("shellkit")
 
-Asked = TypeVar("Asked", bound=Wanted)
-Result = TypeVar("Result")
+#: "a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64" (OpenAI's API reference).
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # With defaults, so that who holds tools may write `Tool`.
+    Asked = TypeVar("Asked", bound=Wanted, default=Any)
+    Result = TypeVar("Result", default=Any)
+else:
+    from typing import TypeVar
+
+    Asked = TypeVar("Asked")
+    Result = TypeVar("Result")  # no default before Python 3.13, and only a type checker needs it
 
 
 class Tool(ABC, Generic[Asked, Result]):
@@ -50,6 +63,8 @@ class Tool(ABC, Generic[Asked, Result]):
     """
 
     def __init__(self, name: str, gate: Gate, line: Turnstile | None = None) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"name must be 1 to 64 letters, digits, _ and -, as models' APIs demand, not {name!r}")
         self.name = name
         self.gate = gate
         self._line = line
@@ -96,7 +111,8 @@ class Tool(ABC, Generic[Asked, Result]):
         """Return what a person must approve before `call` would run this; None if nobody is asked.
 
         For frameworks that stop and go on later: show `request.to_dict()`, then `resume` with the answer. It has no
-        side effect but to make the request good for one `resume`, so it may be called as often as a framework likes.
+        side effect but to make the request good for one `resume`, so it may be called as often as a framework likes:
+        of those that are not answered the latest 1,000 are good, and an older one is refused with "ask again".
         A call that would be refused anyway needs no approval either: `call` says why.
         """
         try:
@@ -104,8 +120,7 @@ class Tool(ABC, Generic[Asked, Result]):
             judgement = self.gate.judge(wanted)
             if not self.gate.asks(wanted, judgement):
                 return None
-            request = self.gate.request(wanted, judgement)
-            return request if self.gate.approval.wait_for(request, judgement) else None
+            return self.gate.approval.wait_for(self.gate.request(wanted, judgement), judgement)
         except (InvalidArguments, Refused):
             return None
         except Exception:  # noqa: BLE001  (`call` meets the same error, refuses, and tells the model)
@@ -236,7 +251,9 @@ class ShellTool(Tool[Arguments, ShellResult]):
         on_timeout: "background" lets a command run on at its time-out; `Executor.as_tools` has what then waits for it.
 
     Raises:
-        ValueError: the combination is unsafe or impossible; the message names the remedy.
+        TypeError: the policy or the approver is none.
+        ValueError: the name is none for a model, or the combination is unsafe or impossible; the message names the
+            remedy.
     """
 
     def __init__(

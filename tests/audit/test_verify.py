@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shellkit.audit import AuditError, AuditLog, records, verify
-from shellkit.audit.record import Position, encode
+from shellkit.audit.record import AuditEntry, encode
 from shellkit.cli.audit import audit as audit_command
 
 
@@ -145,7 +145,7 @@ def test_a_line_with_a_new_hash(filled: Path) -> None:
     def forge(lines: list[bytes]) -> list[bytes]:
         record = json.loads(lines[3])
         fields = {name: value for name, value in record.items() if name not in ("seq", "prev", "hash")}
-        forged, _ = encode({**fields, "command": "innocent"}, Position(record["seq"] - 1, record["prev"]))
+        forged, _ = encode({**fields, "command": "innocent"}, AuditEntry(record["seq"] - 1, record["prev"]))
         return [*lines[:3], forged, *lines[4:]]
 
     edit(filled, forge)
@@ -154,7 +154,7 @@ def test_a_line_with_a_new_hash(filled: Path) -> None:
 
 def test_a_forged_record_cannot_break_verify(path: Path) -> None:
     """H9: records of odd shapes with right hashes are no crash."""
-    line, at = encode({"event": "begin"}, Position())
+    line, at = encode({"event": "begin"}, AuditEntry())
     data = line
     for fields in (
         {"event": "after", "call": []},
@@ -208,7 +208,7 @@ def test_many_problems_are_counted(path: Path) -> None:
 @given(st.lists(st.integers(0, 11), max_size=20))
 def test_any_order_but_the_right_one_is_found(numbers: list[int]) -> None:
     """H9: whatever lines of a log are put together, only a beginning of the log in its order is whole."""
-    lines, at = [], Position()
+    lines, at = [], AuditEntry()
     for number in range(12):
         line, at = encode({"event": "before" if number else "begin"}, at)
         lines.append(line)

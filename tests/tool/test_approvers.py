@@ -72,6 +72,12 @@ def test_an_approver_that_fails_is_a_refusal(bench: Any, caplog: pytest.LogCaptu
     assert it.usable()
 
 
+def test_a_plain_function_is_no_approver(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """H4: an approver that is not awaited is a mistake of the host, whose log names the remedy."""
+    assert bench(approver=_not_async).call("touch a").is_error
+    assert "wrap a plain function in shellkit.tool.Callback" in caplog.text
+
+
 def test_an_approver_that_takes_too_long(bench: Any) -> None:
     """H4: with a time limit, no answer is a refusal, which says so."""
     it = bench(approver=TimeLimit(_never, 0.05))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shellkit.policy import ApprovalRequest, Decision, Judgement
+from shellkit.policy import ApprovalRequest, Decision, Judgement, Verdict
 
 FREE = {"approval": "never", "acknowledge_unsafe": True}
 
@@ -96,6 +96,25 @@ def test_a_policy_that_raises(bench: Any, caplog: pytest.LogCaptureFixture) -> N
     assert "KeyError" in output.text
     assert asyncio.run(it.tool.approval_request({"command": "touch a"})) is None
     assert "the shell tool failed" in caplog.text
+
+
+class _Silent:
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+
+    def judge(self, command: str, *, dialect: str = "bash") -> Judgement:
+        return Judgement(verdict=self.verdict)
+
+
+def test_a_policy_without_reasons(bench: Any) -> None:
+    """H4: what a policy of one's own decides without saying why is told as just that, to the model and the person."""
+    it = bench(approval="policy", policy=_Silent(Verdict.DENY))
+    assert it.call("touch a").text == (
+        "Not run: the policy denies it. It gives no reason; do it another way, or ask the user."
+    )
+    it = bench(approval="policy", policy=_Silent(Verdict.ASK))
+    asked = asyncio.run(it.tool.approval_request({"command": "touch a"}))
+    assert asked.reason == "the policy asks about it"
 
 
 def test_a_failure_leaves_the_gate_usable(bench: Any) -> None:

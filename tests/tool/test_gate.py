@@ -164,12 +164,15 @@ def test_never_needs_an_acknowledgement(open_shell: Any) -> None:
     [
         ({"approval": "sometimes"}, "approval must be"),
         ({"approval": "policy"}, "needs policy="),
+        ({"policy": "shellkit.toml"}, r"shellkit.policy.loads\(text, filename\)"),
+        ({"approver": True}, "shellkit.tool.Callback"),
+        *[({"name": name}, "name must be") for name in ("", "run shell", "a" * 65, "naïve", "run\n")],
         *[({"max_timeout": value}, "max_timeout") for value in (0, -1, float("nan"), float("inf"), True, "60", None)],
     ],
 )
 def test_impossible_options(open_shell: Any, options: dict[str, Any], message: str) -> None:
     """H3, H10: what cannot be meant is an error of the one who makes the tool, with the remedy."""
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         open_shell().executor.as_tool(**options)
 
 

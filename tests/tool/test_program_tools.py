@@ -24,7 +24,7 @@ FREE = {"approval": "never", "acknowledge_unsafe": True}
 class Model:
     """A model with all tools, and what became of its calls."""
 
-    def __init__(self, tools: tuple[Tool[Any, Any], ...], executor: LocalExecutor, log: Path) -> None:
+    def __init__(self, tools: tuple[Tool, ...], executor: LocalExecutor, log: Path) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self.executor = executor
         self.log = log

@@ -13,6 +13,7 @@ from openai import AsyncOpenAI
 from shellkit import (
     BackgroundJob,
     BlockingExecutor,
+    BlockingJob,
     CommandFailed,
     Executor,
     ExecutorClosed,
@@ -40,11 +41,12 @@ from shellkit.agent import (
     Transcript,
     Usage,
 )
-from shellkit.tool import ToolOutput
+from shellkit.tool import Tool, ToolOutput
 
 
 async def conversation() -> str:
     async with LocalExecutor() as shell:
+        assert_type(shell, LocalExecutor)
         result = await shell.run("export GREETING=hi; cd src")
         assert_type(result, ShellResult)
         result = await shell.run("echo $GREETING from $PWD", timeout=10)
@@ -88,11 +90,14 @@ def blocking() -> None:
         assert_type(result.timed_out, bool)
         assert_type(result.workdir, str | None)
         assert_type(result.notes, tuple[str, ...])
-        assert_type(result.background, tuple[BackgroundJob, ...])
+        assert_type(result.background, tuple[BlockingJob, ...])
+        assert_type(result.background[0].wait(timeout=1), JobOutput)
         assert_type(result.ok, bool)
         assert_type(result.for_model(), str)
         assert_type(result.to_dict(), dict[str, Any])
-        assert_type(result.raise_for_exit(), ShellResult)
+        assert_type(result.raise_for_exit(), ShellResult[BlockingJob])
+        plain: ShellResult = result  # code that takes results takes these, too
+        assert_type(plain.background, tuple[BackgroundJob, ...])
 
 
 async def kept_output(shell: Executor, result: ShellResult) -> None:
@@ -127,6 +132,8 @@ async def programs(executor: Executor) -> ProcessUpdate:
         await executor.write(1, "exit()\n", until="exit", yield_time=10)
     except UnknownProcess:
         return await executor.stop(2)
+    tools: tuple[Tool, ...] = executor.as_tools()
+    assert_type([tool.name for tool in tools], list[str])
     for tool in executor.as_tools(approval="never", acknowledge_unsafe=True, typing="first", on_timeout="background"):
         assert_type(await tool.call({}), ToolOutput)
     LocalExecutor(process_limits=ProcessLimits(count=8, idle=None))

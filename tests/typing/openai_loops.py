@@ -41,7 +41,7 @@ async def chat(client: OpenAI, tool: ShellTool) -> None:
         messages.append(await answer(tool, call))
 
 
-async def several(client: AsyncOpenAI, tools: tuple[Tool[Any, Any], ...]) -> None:
+async def several(client: AsyncOpenAI, tools: tuple[Tool, ...]) -> None:
     agent = Agent(client, "m", tools)
     async for event in agent.run("go"):
         assert_type(event, Event)
