@@ -43,11 +43,13 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
                     begun = True
                     exchange.begin()
                 _wait(exchange)
-                exchange.close()
-            except BaseException as error:  # noqa: BLE001  (raised below, when the shell is in order again)
+            except BaseException as error:
                 pending = pending or error
+                if exchange.poller.closed:  # another thread has ended everything: the interpreter exits
+                    raise
                 exchange.stop()
                 continue
+            exchange.close()
             exchange, begun = procedure.send(None), False
             if pending is not None:
                 exchange.stop()
@@ -110,10 +112,10 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
                         await asyncio.sleep(0)
                     await future
                     break
-                except GeneratorExit:  # the coroutine is closed, and may not wait any more
-                    raise
-                except BaseException as error:  # noqa: BLE001  (raised below, when the shell is in order again)
+                except BaseException as error:
                     pending = pending or error
+                    if isinstance(error, GeneratorExit) or exchange.poller.closed:  # or the coroutine may not wait
+                        raise
                     if reader.over:
                         break
                     exchange.stop()

@@ -114,6 +114,7 @@ class Exchange:
 
         One that is not `interruptible` goes on: it takes the shell a moment, and to kill it would lose its state.
         """
+        self.live.look_again()
         if not self.stopped:
             self.stopped = True
             if self.interruptible:
@@ -183,7 +184,7 @@ class Exchange:
         self._note(self.live.receive())  # the report may have come between the last look and this one
         if self._answered():
             self._watch_at = now
-        elif self.recoveries < 2 and self.live.machine.state is not State.STARTING:
+        elif self.recoveries < 2 and self.live.machine.state in (State.RUNNING, State.PRINTING):
             self.live.write(self.live.machine.recover(forcibly=self.recoveries == 1))
             self.recoveries += 1
             self._looks = 0

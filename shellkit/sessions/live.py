@@ -194,6 +194,12 @@ class LiveShell:
         for capture in self.captures or ():
             capture.clear()
 
+    def look_again(self) -> None:
+        """Have the poller tell anew: an exception (KeyboardInterrupt) may have come between an event and its due."""
+        for fd in (self.process.control.fd, self.process.exited):
+            self.poller.modify(fd, _EDGE)
+        self.flush()
+
     # -- talking ---------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:

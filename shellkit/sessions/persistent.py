@@ -284,10 +284,10 @@ class PersistentSession(OwningSession):
         live, pending = self._live, self._pending_settle
         if live is None or pending is None:
             return
-        self._pending_settle = None
         dialect, link = live.machine.dialect, live.machine.link
         exchange = Exchange(live, live.machine.send(dialect.settle(link, *pending)), self._patience)
         yield exchange
+        self._pending_settle = None
         if exchange.ended:
             self._drop(live)
         else:
@@ -318,7 +318,6 @@ class PersistentSession(OwningSession):
     def _bury(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         """Account for the end of the shell: what is kept of its state, and what the caller must be told."""
         checkpoint = turn.checkpoint
-        self._drop(live)
         self._exit_code = outcome.exit_code or 0
         why = ""
         if turn.lost:
@@ -331,6 +330,7 @@ class PersistentSession(OwningSession):
                 "errexit (set -e) ended the shell at a failing command; it is off again in the new one."
             )
         self._checkpoint_workdir()
+        self._drop(live)
 
     def _state_after_death(self, checkpoint: Checkpoint | None, notes: list[str], why: str) -> ShellState:
         if why:
@@ -424,6 +424,7 @@ class PersistentSession(OwningSession):
         live = self._live
         if live is None or self._finished:
             return
+        live.quick = False  # it is not, and nobody waits; nor is the first command after a pause
         exchange = Checkpointing(live, live.machine.checkpoint(), self._settings.start_timeout)
         yield exchange
         if exchange.checkpoint is not None:

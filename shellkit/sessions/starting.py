@@ -110,8 +110,8 @@ class Starter:
         with self._mutex:
             if self._preparing or self._spare is not None or self._closed:
                 return
-            self._preparing = True
-        self._attendant.run(lambda: self._make_spare(workdir))
+            self._attendant.run(lambda: self._make_spare(workdir))
+            self._preparing = True  # last, for who waits for it would wait for ever if KeyboardInterrupt came between
 
     def keep(self, live: LiveShell, workdir: bytes) -> None:
         """Keep an unused shell as the spare one."""
@@ -196,7 +196,7 @@ class Starter:
             return  # the next `open` tries again, and tells whoever called it
         finally:
             with self._mutex:
-                kept = live is not None and not self._closed
+                kept = live is not None and self._spare is None and not self._closed
                 if live is not None and kept:
                     self._spare = (circumstances, live)
                 self._preparing = False
