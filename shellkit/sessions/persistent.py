@@ -88,14 +88,12 @@ class PersistentSession(OwningSession):
         self._stop.procedure_starts()
         outcome = Outcome(call)
         yield from self._have_shell(outcome)
+        if call.on_timeout == "background" and not self._checkpoint_is_new:
+            yield from self._print_state()  # what the next shell gets, if this command keeps its own
+            yield from self._have_shell(outcome)
         live = self._live
         if live is None:  # the interpreter is about to exit, and has ended everything
             raise ExecutorClosed("the executor was closed before the command started")
-        if call.on_timeout == "background" and not self._checkpoint_is_new:
-            yield from self._print_state()  # what the next shell gets, if this command keeps its own
-            live = self._live
-            if live is None:
-                return (yield from self.run(call))
         before = self._workdir
         arranged = call.workdir is not None or bool(call.env)
         if arranged:
@@ -368,7 +366,7 @@ class PersistentSession(OwningSession):
         if not (self._may_be_unfit and silent and turn.finished is not None and turn.finished.exit_code):
             return False
         yield from self._print_state()
-        return self._live is None
+        return self._live is None or self._live.process.exit_code() is not None
 
     def _note_recovery(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         self._workdir_key = None
@@ -432,9 +430,9 @@ class PersistentSession(OwningSession):
         if exchange.checkpoint is not None:
             self._checkpoint = exchange.checkpoint
             self._checkpoint_is_new = True
-        if exchange.ended:
-            self._drop(live)
-        elif exchange.checkpoint and (reason := live.machine.dialect.why_unusable(exchange.checkpoint)):
+        if exchange.ended or exchange.checkpoint is None:
+            return  # `_have_shell` notices the end, and tells the next caller
+        if reason := live.machine.dialect.why_unusable(exchange.checkpoint):
             self._late_notes.append(f"The shell was replaced: {reason}. The new one has its state, without that.")
             live.process.kill_shell()
             live.wait_for_end()
