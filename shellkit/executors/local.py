@@ -240,10 +240,10 @@ def _absolute(workdir: object) -> bytes:
     path = os.path.expanduser(path)
     try:
         here = b"/" if os.path.isabs(path) else os.getcwdb()
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         raise InvalidWorkdir(
-            "the directory that this program stands in was deleted; leave it, or give workdir an absolute path"
-        ) from None
+            f"the current directory is gone ({error.strerror}); go to another, or name an absolute workdir"
+        ) from error
     return os.path.normpath(os.path.join(here, path))
 
 

@@ -35,6 +35,8 @@ class Exchange:
         patience: seconds until `expired`; None waits for ever.
 
     Attributes:
+        poller: what a driver waits on.
+        home: the shell that the poller belongs to; None if it is the exchange's own.
         finished: the trailer, once it has arrived.
         checkpoint: the state, if the shell printed it.
         exit_code: how the shell ended, if it did and somebody knows.
@@ -50,6 +52,8 @@ class Exchange:
 
     def __init__(self, live: LiveShell, data: bytes, patience: float | None = None) -> None:
         self.live = live
+        self.poller: select.epoll = live.poller
+        self.home: LiveShell | None = live
         self.finished: Finished | None = None
         self.checkpoint: Checkpoint | None = None
         self.exit_code: int | None = None
@@ -68,18 +72,8 @@ class Exchange:
 
     # -- for drivers -----------------------------------------------------------------------------------
 
-    @property
-    def home(self) -> LiveShell | None:
-        """The shell whose poller this waits on; None if the poller is the exchange's own."""
-        return self.live
-
     def close(self) -> None:
         """Give back what only this exchange needed; called by the driver once nobody waits on it any more."""
-
-    @property
-    def poller(self) -> select.epoll:
-        """What a driver waits on."""
-        return self.live.poller
 
     @property
     def deadline(self) -> float:

@@ -23,7 +23,7 @@ from .leftovers import hand_over, set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
 from .owning import OwningSession
-from .preparing import prepare_call, run_startup_commands
+from .preparing import run_startup_commands
 from .turn import Turn
 from .turnstile import Turnstile
 
@@ -98,7 +98,8 @@ class PersistentSession(OwningSession):
         arranged = call.workdir is not None or bool(call.env)
         if arranged:
             yield from self._arrange(live, call, before)
-        turn = yield from self._take_turn(live, call)
+        self._checkpoint_is_new = False
+        turn = yield from self._take_turn(Turn, live, call, self._exit_code)
         if turn.unread and not turn.cut_short and self._reruns < _MOST_RERUNS:
             # The shell was ending already (set -t) and never saw the line: it is for the next one.
             self._reruns += 1
@@ -259,26 +260,6 @@ class PersistentSession(OwningSession):
             "the shell refused workdir or env for this command, which did not run: is one of "
             f"{sorted(call.env)} readonly there, or may {os.fsdecode(call.workdir or b'the directory')} not be entered?"
         )
-
-    def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[Turn]:
-        files: list[int] = []
-        try:
-            line = live.machine.begin(prepare_call(live, self._settings, self._pipes, call, self._exit_code, files))
-            self._containment.command_starts()
-            self._checkpoint_is_new = False
-            turn = Turn(
-                live,
-                line,
-                call.timeout,
-                self._settings.grace,
-                lingers=b">(" in call.text,
-                hands_over=call.on_timeout == "background",
-            )
-            yield turn
-        finally:
-            for fd in files:
-                os.close(fd)
-        return turn
 
     def _settle(self) -> Procedure[None]:
         live, pending = self._live, self._pending_settle

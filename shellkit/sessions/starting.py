@@ -255,17 +255,9 @@ class _Prepared(Exchange):
     def __init__(self, stop: StopRequest, starter: Starter) -> None:
         self._starter = starter
         self._look_at = time.monotonic() + 1.0
-        self._poller = select.epoll()
-        self._poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
+        self.poller, self.home = select.epoll(), None
+        self.poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
         self.more = False
-
-    @property
-    def home(self) -> LiveShell | None:
-        return None
-
-    @property
-    def poller(self) -> select.epoll:
-        return self._poller
 
     @property
     def deadline(self) -> float:
@@ -275,7 +267,7 @@ class _Prepared(Exchange):
         return
 
     def close(self) -> None:
-        self._poller.close()
+        self.poller.close()
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         self._look_at = time.monotonic() + 1.0

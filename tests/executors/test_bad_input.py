@@ -83,20 +83,6 @@ def test_a_wrong_option(options: dict[str, Any], error: type[Exception], says: s
         LocalExecutor(**options)
 
 
-def test_a_current_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """D5: where the caller stands in a deleted directory, that is said; an absolute workdir works."""
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    for workdir in (None, "below"):
-        with pytest.raises(InvalidWorkdir, match=r"the current directory is gone .* name an absolute workdir"):
-            LocalExecutor(workdir=workdir)
-    for mode in ("persistent", "stateless"):
-        with LocalExecutor(workdir=tmp_path, mode=mode).sync() as shell:
-            assert shell.run("pwd").stdout == f"{tmp_path}\n"
-
-
 def test_options_are_keyword_only() -> None:
     """A: options are keyword-only, and so are those of `run`."""
     with pytest.raises(TypeError):

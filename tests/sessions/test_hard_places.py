@@ -78,7 +78,7 @@ def test_a_host_that_stands_in_a_deleted_directory(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     for relative in (None, "sub"):
-        with pytest.raises(InvalidWorkdir, match="was deleted; leave it, or give workdir an absolute path"):
+        with pytest.raises(InvalidWorkdir, match=r"the current directory is gone .* name an absolute workdir"):
             LocalExecutor(mode=mode, workdir=relative)  # type: ignore[arg-type]
     shell = open_shell(mode=mode, workdir=tmp_path)
     assert shell.run("pwd; exit 3").stdout == f"{tmp_path}\n"
