@@ -99,8 +99,9 @@ class PosixDialect(Dialect):
     def last_line(self, link: Link, call: Call) -> bytes:
         endpoints = call.endpoints
         merge = b" 2>&1" if endpoints.stderr is None else b" 2>" + quote(endpoints.stderr)
-        redirect = b"\\exec >" + quote(endpoints.stdout) + merge + b";"
-        return self._set_text(call) + redirect + b'\\eval "$__skc" <' + quote(endpoints.stdin) + b"\n"
+        redirect = self._exec(link) + b" >" + quote(endpoints.stdout) + merge + b";"
+        run = self._outer_eval(link) + b' "$__skc" <' + quote(endpoints.stdin)
+        return self._set_text(call) + redirect + run + b"\n"
 
     def arrange(self, link: Link, workdir: bytes | None, env: Mapping[str, str | None]) -> bytes:
         steps = [self._unset(link) + b" __skd __sko"]
@@ -180,6 +181,9 @@ class PosixDialect(Dialect):
 
     def _outer_eval(self, link: Link) -> bytes:
         return b"\\eval"
+
+    def _exec(self, link: Link) -> bytes:
+        return b"\\exec"
 
     def _cd(self, link: Link) -> bytes:
         return self._route(link) + b"cd --"

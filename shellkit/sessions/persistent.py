@@ -63,6 +63,8 @@ class PersistentSession(OwningSession):
         self._broken_off = False
         self._reruns = 0
         self._late_notes: list[str] = []
+        #: What was found when a shell was started ahead of the first command.
+        self._start_notes: list[str] = []
 
     @property
     def workdir(self) -> bytes | None:
@@ -73,7 +75,7 @@ class PersistentSession(OwningSession):
     def start(self) -> Procedure[None]:
         self._stop.procedure_starts()
         if self._live is None:
-            yield from self._open_shell([])
+            yield from self._open_shell(self._start_notes)
 
     def run(self, call: RunCall) -> Procedure[ShellResult]:
         try:
@@ -144,7 +146,8 @@ class PersistentSession(OwningSession):
         self._checkpoint = None
         self._pending_settle = None
         self._exit_code = 0
-        yield from self._open_shell([])
+        self._start_notes.clear()
+        yield from self._open_shell(self._start_notes)
 
     # -- having a shell --------------------------------------------------------------------------------
 
@@ -158,6 +161,8 @@ class PersistentSession(OwningSession):
             outcome.shell_state = "restored"
             outcome.notes += self._late_notes
             self._late_notes.clear()
+        outcome.notes += self._start_notes
+        self._start_notes.clear()
         if self._live is None:
             yield from self._open_shell(outcome.notes)
 

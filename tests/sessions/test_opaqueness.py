@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shellkit import BlockingExecutor
@@ -87,6 +89,15 @@ def test_a_builtin_redefined_to_exit(shell: BlockingExecutor, name: str) -> None
     shell.run(f"{name}() {{ exit 9; }}")
     goes_on(shell)
     assert shell.run('/bin/echo "$kept"').stdout == "5\n"
+
+
+@pytest.mark.parametrize("name", ["eval", "exec", "builtin", "printf", "command", "declare"])
+def test_a_builtin_redefined_by_a_startup_command(open_shell: Any, mode: str, name: str) -> None:
+    """B4: functions that a startup command defines (an rc file, say) stand in no command's way."""
+    shell = open_shell(mode=mode, startup_commands=[f"{name}() {{ :; }}"])
+    for _ in range(2):
+        result = shell.run("/bin/echo out; /bin/echo err >&2; (exit 4)")
+        assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 4)
 
 
 def test_all_builtins_redefined_at_once(shell: BlockingExecutor) -> None:
