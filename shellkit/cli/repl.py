@@ -10,6 +10,7 @@ import click
 
 from ..errors import CommandDenied, ShellkitError
 from ..executors.blocking import BlockingExecutor
+from .ending import close_when_ended
 from .gate import GatedSession, open_gated
 from .lines import LineReader
 from .options import (
@@ -64,6 +65,8 @@ def repl(
     if tty:
         sys.exit(_hand_over(options, gate))
     lines = LineReader() if sys.stdin.isatty() else None
+    if lines is not None:
+        close_when_ended()  # the history is kept also when the terminal's window is closed
     with told():
         try:
             with (
