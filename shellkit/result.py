@@ -130,7 +130,7 @@ class ShellResult(Generic[Job]):
         if self.exit_code is not None:
             ended = f"exit code {self.exit_code}" + (", timed out" if self.timed_out else "")
         else:
-            ended = "not ended yet" if self.timed_out else "did not run"
+            ended = "not ended yet" if self.timed_out else "exit code unknown"
         where = "" if self.workdir is None else f", in {self.workdir}"
         return [f"[{ended}, {self.duration:.2f} s{where}]", *self.remarks]
 

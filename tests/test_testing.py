@@ -88,6 +88,18 @@ def test_shell_that_dies_while_a_command_runs() -> None:
     executor.check()
 
 
+def test_shell_dies_while_it_prints_its_state() -> None:
+    """D4: it is like any other that ended while idle: the next result tells what is gone."""
+    dying = (*HELLO, Expect(rb"first.*\n"), Report(), Expect(rb"__skk.*\n"), Exit(0))
+    executor = ScriptedExecutor(dying, (*HELLO, Expect(rb"second.*\n"), Report(3)))
+    with executor.sync() as shell:
+        assert shell.run("first").shell_state == "alive"
+        result = shell.run("second", on_timeout="background")
+    assert (result.exit_code, result.shell_state) == (3, "restarted")
+    assert "ended while it was idle" in result.notes[0]
+    executor.check()
+
+
 def test_ladder_of_a_shell_that_ignores_everything() -> None:
     """At the time-out the rungs come in order: interrupt, terminate, kill."""
     stubborn = (*HELLO, Expect(rb"forever.*\n"), Await("interrupt"), Await("terminate"), Hang())

@@ -88,8 +88,8 @@ class Model(ABC):
 
     @property
     def base_url(self) -> str:
-        """Where requests go, for messages: without a password."""
-        return str(self._client.client.base_url.copy_with(userinfo=b""))
+        """See `Client.base_url`."""
+        return self._client.base_url
 
     def record_to(self, record: Callable[[Sequence[Item]], object]) -> None:
         """Have every addition to the history given to `record` before anything else happens."""

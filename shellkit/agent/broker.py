@@ -27,6 +27,8 @@ import attrs
 
 from ..policy.approvals import ApprovalRequest, Decision, displayed
 from ..tool import Approver
+from .client import Client
+from .failures import EXPLAINED, explain
 from .http import IncomingRequest
 from .server import PrivateServer
 from .terms import AgentRefused, Invitation, Terms
@@ -37,6 +39,17 @@ if TYPE_CHECKING:
 __all__ = ["Broker"]
 
 _log = logging.getLogger("shellkit")
+
+#: The key is refused (what a server says of that may quote it), or may not use the model.
+_ABOUT_THE_KEY = (401, 403)
+_WHOSE = (
+    "key and connection are the first agent's, and this sub-agent has none of its own: the user of the first agent "
+    "must mend it there"
+)
+
+
+class _Malformed(AgentRefused):
+    """The request is none; the message names the field that is wrong."""
 
 
 @attrs.frozen
@@ -121,7 +134,7 @@ class Broker:
         try:
             await route(request)
         except AgentRefused as refused:
-            await _refuse(request, 403, str(refused))
+            await _refuse(request, 400 if isinstance(refused, _Malformed) else 403, str(refused))
 
     def _asking(self, request: IncomingRequest) -> _Agent:
         agent = self._running.get(request.bearer)
@@ -132,7 +145,9 @@ class Broker:
     async def _register(self, request: IncomingRequest) -> None:
         parent = self._root if request.bearer == self._root.id else self._asking(request)
         asked = _fields(request)
-        task = str(asked.pop("task", ""))
+        task = asked.pop("task", "")
+        if not isinstance(task, str):
+            raise _Malformed("this is no request for a sub-agent: 'task' must be text")
         if parent.depth >= self._max_depth:
             raise AgentRefused(
                 f"sub-agents may be {self._max_depth} deep, and this would be one deeper; do the task yourself"
@@ -148,7 +163,7 @@ class Broker:
         try:
             terms = parent.terms.lend(**asked)
         except (TypeError, ValueError) as error:
-            raise AgentRefused(f"this is no request for a sub-agent: {error}") from error
+            raise _Malformed(f"this is no request for a sub-agent: {error}") from error
         self._started += 1
         agent = _Agent(secrets.token_hex(16), self._started, parent.depth + 1, task, terms)
         self._running[agent.id] = agent
@@ -185,8 +200,8 @@ class Broker:
         self._asking(request)
         used = _fields(request)
         counts = [used.get(name, 0) for name in ("input_tokens", "output_tokens")]
-        if not all(isinstance(count, int) and count >= 0 for count in counts):  # else a command could win budget
-            raise AgentRefused("the tokens that were used are whole numbers, 0 or more")
+        if not all(type(count) is int and count >= 0 for count in counts):  # else a command could win budget
+            raise _Malformed("'input_tokens' and 'output_tokens' must be whole numbers, 0 or more")
         if self._charge is not None:
             self._charge(*counts)
         await request.reply(200, {})
@@ -211,14 +226,15 @@ class Broker:
                 async for part in response.iter_bytes():
                     await request.send(part)
                 await request.end()
-        except openai.AuthenticationError:  # what it says may quote the key
-            await _refuse(request, 401, "the server does not accept the API key of the first agent; tell its user")
-        except openai.APIStatusError as error:  # after the retries of the client
-            await request.start(error.status_code, error.response.headers.get("content-type", "application/json"))
-            await request.send(error.response.content)
-            await request.end()
-        except openai.OpenAIError as error:
-            await _refuse(request, 502, str(error))
+        except openai.OpenAIError as error:  # after the retries of the client
+            if isinstance(error, openai.APIStatusError) and error.status_code not in _ABOUT_THE_KEY:
+                await request.start(error.status_code, error.response.headers.get("content-type", "application/json"))
+                await request.send(error.response.content)
+                await request.end()
+                return
+            failure = explain(error, base_url=Client(self._client).base_url, model=model)
+            text = f"{failure.text}; {_WHOSE}" if failure.misconfigured else failure.text
+            await _refuse(request, getattr(error, "status_code", 502), text)
 
 
 def _line(text: str) -> str:
@@ -227,15 +243,15 @@ def _line(text: str) -> str:
 
 
 async def _refuse(request: IncomingRequest, status: int, message: str) -> None:
-    # In the form of the API's own errors, which the client of the sub-agent knows how to show.
-    await request.reply(status, {"error": {"message": message, "type": "shellkit", "code": None, "param": None}})
+    # In the form of the API's own errors, which the client of the sub-agent knows how to raise.
+    await request.reply(status, {"error": {"message": message, "type": EXPLAINED, "code": None, "param": None}})
 
 
 def _fields(request: IncomingRequest) -> dict[str, Any]:
     try:
         fields = json.loads(request.body)
     except (ValueError, RecursionError) as error:
-        raise AgentRefused(f"the request is no JSON: {error}") from error
+        raise _Malformed(f"the request is no JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise AgentRefused("the request is no JSON object")
+        raise _Malformed("the request is no JSON object")
     return fields

@@ -22,7 +22,7 @@ def requested(call: Call, asked: Sequence[Wanted]) -> CallRequested:
     function = item.get("function", item)  # in Chat Completions it is wrapped
     return CallRequested(
         call_id=call.call_id,
-        name=item["type"].removesuffix("_call") if "action" in item else function.get("name") or "",
+        name=("" if "action" in item else function.get("name")) or item["type"].removesuffix("_call"),
         commands=tuple(each.command for each in asked if each.command),
         reader=next((each.reader for each in asked), ""),
     )

@@ -51,6 +51,11 @@ class Client:
         self.client: Any = client
         self.blocking = not isinstance(client, AsyncOpenAI)
 
+    @property
+    def base_url(self) -> str:
+        """Where requests go, for messages: without a password."""
+        return str(self.client.base_url.copy_with(userinfo=b""))
+
     async def call(self, method: Callable[..., Any], **parameters: Any) -> Any:
         """Return what a method of the client returns.
 

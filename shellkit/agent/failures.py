@@ -8,9 +8,12 @@ import attrs
 
 from .client import BrokenReply
 
-__all__ = ["Failure", "explain"]
+__all__ = ["EXPLAINED", "Failure", "explain"]
 
 _log = logging.getLogger("shellkit")
+
+#: The type of an error that the broker of a sub-agent has explained: what it says is all that there is to say.
+EXPLAINED = "shellkit"
 
 
 @attrs.frozen
@@ -39,6 +42,8 @@ def explain(error: Exception, *, base_url: str, model: str) -> Failure:
     body = getattr(error, "body", None)  # the message beside it has the status before it
     said = _one_line((isinstance(body, dict) and body.get("message")) or getattr(error, "message", None) or error)
     status, code = getattr(error, "status_code", 0), getattr(error, "code", None)
+    if getattr(error, "type", None) == EXPLAINED:
+        return Failure(said, status < 500)
     if isinstance(error, BrokenReply):
         return Failure(f"{base_url}: {said}", error.misconfigured)
     if isinstance(error, openai.APITimeoutError):

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from ..adapters.openai_responses import needs_answer
+from ..adapters.openai_responses import call_id_of, needs_answer
 from ..result import ShellResult
 from ..tool import ToolOutput
 from .base import Call, Item, Model, Part, Reply, tokens
@@ -21,6 +21,10 @@ __all__ = ["ResponsesModel"]
 
 #: What the server tells about an item, and does not take back.
 _NOT_INPUT = ("created_by",)
+#: How the types of what answers a call end.
+_ANSWERS = ("_call_output", "mcp_approval_response")
+#: What has a `call_id`, and yet waits for nothing of ours: the server runs it.
+_SERVED = ("shell_call", "program")
 
 
 class ResponsesModel(Model):
@@ -105,7 +109,8 @@ class ResponsesModel(Model):
 
     def open_calls(self) -> list[Call]:
         """Return the calls without an output."""
-        answered = [item.get("call_id") for item in self.history if item.get("type", "").endswith("_call_output")]
+        answers = [item for item in self.history if item.get("type", "").endswith(_ANSWERS)]
+        answered = [item.get("call_id") or item.get("approval_request_id") for item in answers]
         calls = [] if self._hosted else _calls(self.history)
         found = []
         for call in calls:
@@ -132,6 +137,10 @@ class ResponsesModel(Model):
         if response.status == "failed":
             raise _failed(response.error.message if response.error else "")
         items = tuple(_as_input(item) for item in response.output or ())
+        if (waiting := next((item for item in items if self._unanswerable(item)), None)) is not None:
+            raise BrokenReply(
+                f"the model makes a {waiting['type']}, which nothing here can answer; try again, or use another model"
+            )
         cut_off = ""
         if response.status in ("incomplete", "cancelled"):
             details = response.incomplete_details
@@ -147,6 +156,18 @@ class ResponsesModel(Model):
             id=response.id,
             hosted=tuple(_run_by_the_server(items)) if self._hosted else (),
         )
+
+    def _unanswerable(self, item: Item) -> bool:
+        """Return whether the API waits for an output of this item that we have none for.
+
+        A `call_id` is what an output names a call by; what the server runs itself is known by its `id` alone.
+        """
+        kind = item.get("type", "")
+        if needs_answer(item):
+            return self._hosted and kind not in _SERVED
+        if kind in _SERVED or kind.endswith("_output") or item.get("execution") == "server":
+            return False
+        return item.get("call_id") is not None
 
 
 def _failed(said: str) -> BrokenReply:
@@ -168,7 +189,7 @@ def _sendable(items: list[Item]) -> list[Item]:
     kept = [item for item in items if item.get("type") != "reasoning" or "encrypted_content" in item]
     if len(kept) == len(items):
         return kept
-    nameless = ("message", "function_call", "shell_call")  # a `local_shell_call` must have its id
+    nameless = ("message", "function_call", "custom_tool_call", "shell_call")  # a `local_shell_call` must have its id
     return [
         {name: value for name, value in item.items() if name != "id" or item.get("type") not in nameless}
         for item in kept
@@ -176,7 +197,7 @@ def _sendable(items: list[Item]) -> list[Item]:
 
 
 def _calls(items: tuple[Item, ...] | list[Item]) -> list[Call]:
-    return [Call(call_id=item.get("call_id") or "", item=item) for item in items if needs_answer(item)]
+    return [Call(call_id=call_id_of(item), item=item) for item in items if needs_answer(item)]
 
 
 def _text(items: tuple[Item, ...]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import ShellkitError
 from ..process import reaper
 from .http import Disconnected, IncomingRequest
+from .private import short_enough
 
 __all__ = ["SOCKET", "PrivateServer"]
 
@@ -24,8 +25,6 @@ _log = logging.getLogger("shellkit")
 
 #: The name of the socket in its directory.
 SOCKET = "socket"
-#: Bytes of a socket's path: `sun_path` less its end (unix(7)).
-_LONGEST = 107
 
 
 class PrivateServer:
@@ -62,7 +61,7 @@ class PrivateServer:
         """
         try:
             # 0700 (mkdtemp(3)), so that nobody else can connect: unix(7) asks for the rights of the directory.
-            self._directory = tempfile.mkdtemp(prefix=self._prefix, dir=place or self._short_place())
+            self._directory = tempfile.mkdtemp(prefix=self._prefix, dir=place or short_enough([tempfile.gettempdir()]))
         except OSError as error:
             raise ShellkitError(
                 f"no directory for a socket ({error}); set TMPDIR to one that can be written"
@@ -88,11 +87,6 @@ class PrivateServer:
         await asyncio.gather(*self._connections, return_exceptions=True)
         self._remove_directory()
 
-    def _short_place(self) -> str:
-        place = tempfile.gettempdir()
-        longest = os.path.join(place, f"{self._prefix}12345678", f"{SOCKET}.new")  # what mkdtemp adds is 8 characters
-        return place if len(os.fsencode(longest)) <= _LONGEST else "/tmp"  # noqa: S108  (mkdtemp makes it safe)
-
     def _remove_directory(self) -> None:
         assert self._directory is not None
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -104,14 +98,16 @@ class PrivateServer:
         self._connections.add(task)
         request = IncomingRequest(reader, writer)
         try:
-            await request.receive()
-            # A client that goes away (a sub-agent that was killed) ends what is done for it.
-            await request.while_connected(self._answer(request))
+            try:
+                await request.receive()
+                # A client that goes away (a sub-agent that was killed) ends what is done for it.
+                await request.while_connected(self._answer(request))
+            finally:
+                await request.close()
         except (Disconnected, asyncio.CancelledError):
             # Cancelled by closing alone; asyncio's streams take a task that ends cancelled for a fault, and log it.
             return
         except Exception:  # noqa: BLE001  (the client sees a broken answer; the others must not suffer)
             _log.exception("a request on %s failed", self._directory)
         finally:
-            self._connections.discard(task)
-            await request.close()
+            self._connections.discard(task)  # not before: `close` waits for all of it

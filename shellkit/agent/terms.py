@@ -7,16 +7,19 @@ process; the command line turns them into an executor and a tool.
 from __future__ import annotations
 
 import os
+import reprlib
 import shutil
 import sysconfig
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
 
 import attrs
+from attrs.validators import optional
 
 from ..errors import ShellkitError
 from ..policy.confinement import Confinement, ConfinementMode
 from ..tool import TypingMode
+from .briefing import Api
 
 __all__ = ["AgentRefused", "Approve", "Invitation", "Terms"]
 
@@ -29,6 +32,36 @@ _TYPING_STRICTNESS: tuple[TypingMode, ...] = ("never", "first", "always")
 
 class AgentRefused(ShellkitError):
     """A sub-agent may not start; the message says why and what to do instead."""
+
+
+def _text(_: Terms, field: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{field.name!r} must be text, and not {reprlib.repr(value)}")
+
+
+def _path(terms: Terms, field: attrs.Attribute[Any], value: object) -> None:
+    _text(terms, field, value)
+    path = str(value)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        path = ""
+    if not os.path.isabs(path) or "\0" in path:
+        raise ValueError(f"{field.name!r} must be an absolute path, and not {reprlib.repr(value)}")
+
+
+def _count(_: Terms, field: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise TypeError(f"{field.name!r} must be a whole number from 1, and not {reprlib.repr(value)}")
+
+
+def _one_of(kind: object) -> Callable[[Any, attrs.Attribute[Any], object], None]:
+    def check(_: Terms, field: attrs.Attribute[Any], value: object) -> None:
+        if value not in get_args(kind):
+            words = ", ".join(map(repr, get_args(kind)))
+            raise ValueError(f"{field.name!r} must be one of {words}, and not {reprlib.repr(value)}")
+
+    return check
 
 
 @attrs.frozen(kw_only=True)
@@ -50,66 +83,47 @@ class Terms:
         max_tokens: how many tokens one agent may use; None for any number.
     """
 
-    model: str
-    api: Literal["responses", "chat"] = "responses"
-    approve: Approve = attrs.field(default="ask", validator=attrs.validators.in_(_STRICTNESS))
-    typing: TypingMode = attrs.field(default="always", validator=attrs.validators.in_(_TYPING_STRICTNESS))
-    policy: str | None = None
-    audit: str | None = None
-    log: str | None = None
-    workdir: str
-    confinement: ConfinementMode = "off"
+    model: str = attrs.field(validator=_text)
+    api: Api = attrs.field(default="responses", validator=_one_of(Api))
+    approve: Approve = attrs.field(default="ask", validator=_one_of(Approve))
+    typing: TypingMode = attrs.field(default="always", validator=_one_of(TypingMode))
+    policy: str | None = attrs.field(default=None, validator=optional(_text))
+    audit: str | None = attrs.field(default=None, validator=optional(_path))
+    log: str | None = attrs.field(default=None, validator=optional(_path))
+    workdir: str = attrs.field(validator=_path)
+    confinement: ConfinementMode = attrs.field(default="off", validator=_one_of(ConfinementMode))
     environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    max_turns: int = 50
-    max_tokens: int | None = None
+    max_turns: int = attrs.field(default=50, validator=_count)
+    max_tokens: int | None = attrs.field(default=None, validator=optional(_count))
 
-    def lend(
-        self,
-        *,
-        model: str | None = None,
-        api: Literal["responses", "chat"] | None = None,
-        approve: Approve | None = None,
-        typing: TypingMode | None = None,
-        policy: str | None = None,
-        audit: str | None = None,
-        log: str | None = None,
-        workdir: str | None = None,
-        confinement: ConfinementMode | None = None,
-        max_turns: int | None = None,
-        max_tokens: int | None = None,
-    ) -> Terms:
-        """Return the terms of a sub-agent that asks for something else than its parent has; None asks for nothing.
+    def lend(self, **asked: Any) -> Terms:
+        """Return the terms of a sub-agent that asks for something else than its parent has.
+
+        Args:
+            asked: fields of this class, but the environment; None asks for nothing.
 
         Raises:
             AgentRefused: it would be laxer than its parent.
+            TypeError, ValueError: there is no such field, or it cannot have this value; the text names it.
         """
-        if approve is not None and _STRICTNESS.index(approve) < _STRICTNESS.index(self.approve):
-            raise _laxer("approve", approve, self.approve)
-        if typing is not None and _TYPING_STRICTNESS.index(typing) < _TYPING_STRICTNESS.index(self.typing):
-            raise _laxer("typing", typing, self.typing)
-        if policy is not None and policy != self.policy and (self.policy is not None or self.approve == "policy"):
+        given = {name: value for name, value in asked.items() if value is not None}
+        if unknown := given.keys() - {field.name for field in attrs.fields(Terms)} | given.keys() & {"environment"}:
+            raise TypeError(f"there is no field {reprlib.repr(min(unknown))} to ask for; leave it out")
+        wanted = attrs.evolve(self, **given)
+        if _STRICTNESS.index(wanted.approve) < _STRICTNESS.index(self.approve):
+            raise _laxer("approve", wanted.approve, self.approve)
+        if _TYPING_STRICTNESS.index(wanted.typing) < _TYPING_STRICTNESS.index(self.typing):
+            raise _laxer("typing", wanted.typing, self.typing)
+        if wanted.policy != self.policy and (self.policy is not None or self.approve == "policy"):
             raise AgentRefused("a sub-agent works under the policy of its parent; leave --policy out")
-        if audit is not None and self.audit is not None and audit != self.audit:
+        if self.audit is not None and wanted.audit != self.audit:
             raise AgentRefused("a sub-agent's commands are recorded where its parent's are; leave --audit out")
-        if confinement == "off" and self.confinement != "off":
+        if wanted.confinement == "off" and self.confinement != "off":
             raise AgentRefused("a sub-agent is confined as its parent is; leave --confinement off out")
         own = Confinement(self.confinement, os.fsencode(self.workdir), os.path.realpath)
-        if workdir is not None and not own.admits(os.fsencode(workdir)):
+        if not own.admits(os.fsencode(wanted.workdir)):
             raise AgentRefused(f"a sub-agent works below {self.workdir}, as its parent does; go there first")
-        return attrs.evolve(
-            self,
-            model=model or self.model,
-            api=api or self.api,
-            approve=approve or self.approve,
-            typing=typing or self.typing,
-            policy=policy or self.policy,
-            audit=audit or self.audit,
-            log=log or self.log,
-            workdir=workdir or self.workdir,
-            confinement=confinement or self.confinement,
-            max_turns=max_turns or self.max_turns,
-            max_tokens=min(filter(None, (max_tokens, self.max_tokens)), default=None),
-        )
+        return attrs.evolve(wanted, max_tokens=min(filter(None, (wanted.max_tokens, self.max_tokens)), default=None))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

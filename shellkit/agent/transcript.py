@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -40,15 +41,18 @@ class Transcript:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.fspath(path)
         self.items: list[dict[str, Any]] = []
         self._api: str | None = None
         try:
+            self.path = os.path.abspath(self.path)
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
             self._file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._unusable(error) from error
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a device may have no end
+                raise TranscriptError(f"{self.path} is no regular file; name another file")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._load()
         except BlockingIOError as error:

@@ -44,7 +44,11 @@ class AuditLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, redact: bool = True, fsync: bool = False) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.fspath(path)
+        try:
+            self.path = os.path.abspath(self.path)
+        except FileNotFoundError as error:  # the current directory is gone
+            raise self._error("cannot be opened", error) from error
         self._redact = redact
         self._fsync = fsync
         self._close: weakref.finalize[Any, Any] | None = None

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from .lines import LineReader
-from .options import FAILED, INTERRUPTED, command_text, session_options, told
-from .output import OutputClosed
+from .options import INTERRUPTED, command_text, session_options, told
 
 __all__ = ["agent"]
 
@@ -69,7 +68,7 @@ def agent(**chosen: Any) -> None:
     and may not do more than it may.
 
     The exit code is 0 when the model has come to an end, 1 when it stopped before that, 2 for a wrong call (no key, a
-    wrong base URL, an unknown model), 130 after Ctrl-C.
+    wrong base URL, an unknown model), 130 after Ctrl-C, 143 after SIGTERM.
 
     \b
     shellkit agent 'which of the tests here are slow?'
@@ -82,12 +81,12 @@ def agent(**chosen: Any) -> None:
 
             if chosen["task"] is not None:
                 chosen["task"] = command_text(chosen["task"])
+                if not chosen["task"].strip():
+                    raise click.UsageError("the task is empty; say what is to be done, or leave it out to talk")
             options = AgentOptions(**chosen)
             lines = LineReader("agent-history") if options.task is None and sys.stdin.isatty() else None
             with lines or contextlib.nullcontext():
                 code = Conversation(options, lines).hold()
-        except OutputClosed:
-            code = FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
     sys.exit(code)

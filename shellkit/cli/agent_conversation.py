@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from ..agent import CallRequested, HostedShell, Stopped, Usage
@@ -21,6 +22,7 @@ from .agent_options import AgentOptions
 from .agent_setup import OpenAgent, open_agent
 from .agent_view import AgentView
 from .approver import ConsoleApprover
+from .ending import close_when_ended, ending_signals
 from .lines import LineReader
 from .options import FAILED, INTERRUPTED, USAGE
 from .output import note, write
@@ -29,7 +31,6 @@ __all__ = ["Conversation"]
 
 _log = logging.getLogger("shellkit")
 
-_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 _REMEDIES = {
     "turns": "the limit of turns is reached; go on with --resume, or raise --max-turns",
     "tokens": "the limit of tokens is reached; go on with --resume, or raise --max-tokens",
@@ -50,11 +51,11 @@ class Conversation:
         self._lines = lines
         self._approver = ConsoleApprover(stdin_taken=options.task is None and lines is None)
         self._exit_code = 0
+        self._ended_by: int | None = None
 
     def hold(self) -> int:
         """Go on until the end; return the exit code."""
-        for number in _ENDINGS:
-            signal.signal(number, _end)
+        close_when_ended()
         with asyncio.Runner() as runner:
             opening = open_agent(self._options, self._approver)
             opened = runner.run(opening.__aenter__())
@@ -73,7 +74,7 @@ class Conversation:
         return self._exit_code
 
     def _talk(self, runner: asyncio.Runner, opened: OpenAgent, view: AgentView) -> None:
-        while self._exit_code != USAGE:
+        while self._exit_code != USAGE and self._ended_by is None:
             # Nobody asks for approval while the person writes; but sub-agents in the background go on.
             runner.run(self._approver.free.acquire())
             try:
@@ -101,7 +102,7 @@ class Conversation:
 
     async def _turn(self, opened: OpenAgent, view: AgentView, task: str) -> None:
         stopped = Stopped(reason="error")
-        with _interrupts(opened):
+        with self._interrupts(opened):
             async with contextlib.aclosing(opened.agent.run(task)) as events:
                 async for event in events:
                     # Not while a sub-agent's question stands: what a command prints could pass for a part of it.
@@ -127,6 +128,32 @@ class Conversation:
         self._exit_code = (
             USAGE if stopped.misconfigured else {"done": 0, "cancelled": INTERRUPTED}.get(stopped.reason, FAILED)
         )
+        if self._ended_by is not None:
+            self._exit_code = 128 + self._ended_by
+
+    @contextlib.contextmanager
+    def _interrupts(self, opened: OpenAgent) -> Iterator[None]:
+        """Let Ctrl-C end the command first and the turn second; what interrupts a sub-agent ends it."""
+
+        def interrupt() -> None:
+            if opened.parent is not None or not opened.agent.cancel():
+                opened.agent.stop()
+
+        def end(number: int) -> None:
+            self._ended_by = number
+            opened.agent.stop()
+
+        loop = asyncio.get_running_loop()
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ending_signals())}
+        for number in before:
+            handler = interrupt if number == signal.SIGINT else partial(end, number)
+            loop.add_signal_handler(number, handler)
+        try:
+            yield
+        finally:
+            for number, earlier in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, earlier)
 
 
 def _console() -> Any:
@@ -135,31 +162,6 @@ def _console() -> Any:
     from rich.console import Console
 
     return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-
-@contextlib.contextmanager
-def _interrupts(opened: OpenAgent) -> Iterator[None]:
-    """Let Ctrl-C end the command first and the turn second; what interrupts a sub-agent ends it."""
-
-    def interrupt() -> None:
-        if opened.parent is not None or not opened.agent.cancel():
-            opened.agent.stop()
-
-    loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDINGS)}
-    for number in before:
-        loop.add_signal_handler(number, interrupt if number == signal.SIGINT else opened.agent.stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)
-
-
-def _end(number: int, _: object) -> None:
-    # Between turns, too, everything is closed: what the shell runs, the socket for sub-agents.
-    sys.exit(128 + number)
 
 
 @contextlib.contextmanager

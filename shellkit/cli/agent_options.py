@@ -65,7 +65,7 @@ class AgentOptions:
             which = "--hosted" if self.hosted else "--base-url"
             raise ShellkitError(f"a sub-agent reaches the model through its parent; leave {which} out")
         return {
-            "model": self.model,
+            "model": self.model or None,
             "api": self.api,
             "approve": self.approve,
             "typing": self.typing,

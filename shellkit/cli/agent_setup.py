@@ -1,10 +1,14 @@
-"""Put an agent together: client or parent, shell, gate, broker, transcript. Called by `agent`; it shows nothing."""
+"""Put an agent together: client or parent, shell, gate, broker, transcript. Called by `agent`.
+
+It shows nothing, but for a log that cannot be written.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -26,6 +30,7 @@ from ..policy.confinement import Confinement
 from ..tool import Approver, Tool
 from .agent_options import AgentOptions, first_terms, open_client
 from .options import refusal
+from .output import note
 from .policy import policy_of
 
 __all__ = ["OpenAgent", "open_agent"]
@@ -169,6 +174,20 @@ def _tools(
     )
 
 
+class _LogFile(logging.FileHandler):
+    """Says once that its disk is full, where logging would print a traceback for each line."""
+
+    _told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's name)
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._told:
+            self._told = True
+            note(f"cannot log to {self.baseFilename} ({error.strerror}); make room, or name another with --log")
+
+
 def _log_to(path: str | None, who: str) -> None:
     """Send all that is logged to a file, or nowhere: stdout and stderr are for the last message and for errors."""
     logging.captureWarnings(True)
@@ -179,7 +198,7 @@ def _log_to(path: str | None, who: str) -> None:
     try:
         # For the user's eyes only: tasks and commands are in it.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ShellkitError(f"cannot log to {path} ({error.strerror}); name another file with --log") from error
     handler.setFormatter(logging.Formatter(f"%(asctime)s {who} %(levelname)s %(name)s: %(message)s"))

@@ -66,16 +66,13 @@ def show(file: str, as_json: bool, last: int | None) -> None:
     with told():
         calls: Iterable[dict[str, Any]] = _calls(file)
         calls = list(calls) if last is None else deque(calls, maxlen=last)
-    try:
-        if as_json:
-            for call in calls:
-                click.echo(json.dumps(call))
-        else:
-            from rich.console import Console
+    if as_json:
+        for call in calls:
+            click.echo(json.dumps(call))
+    else:
+        from rich.console import Console
 
-            _show(Console(markup=False, emoji=False, highlight=False), calls)
-    except BrokenPipeError:
-        sys.stdout = None  # else Python flushes it once more, and complains
+        _show(Console(markup=False, emoji=False, highlight=False), calls)
 
 
 def _calls(file: str) -> Iterator[dict[str, Any]]:

@@ -22,6 +22,7 @@ from ..executors.local import LocalExecutor
 from ..policy import ApprovalRequest, Decision, loads
 from ..policy.environ import filter_environment
 from ..tool import ToolOutput
+from .ending import close_when_ended
 from .options import FAILED, INTERRUPTED, told
 
 if TYPE_CHECKING:
@@ -162,14 +163,12 @@ def demo(shell: str | None) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    close_when_ended()  # there is a directory to remove
     try:
         with told():
             kept = asyncio.run(_tour(console, shell))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        sys.stdout = None  # else Python flushes it once more, and complains
-        sys.exit(FAILED)
     console.print(f"\ndemo: {kept} of {len(STEPS)} as promised", style="bold")
     sys.exit(0 if kept == len(STEPS) else FAILED)
 

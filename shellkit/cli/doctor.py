@@ -32,13 +32,10 @@ def doctor(as_json: bool) -> None:
     """
     checks = all_checks()
     works = not any(check.status == "failed" for check in checks)
-    try:
-        if as_json:
-            click.echo(json.dumps({"works": works, "checks": [check.to_dict() for check in checks]}, indent=2))
-        else:
-            _show(checks, works)
-    except BrokenPipeError:
-        sys.stdout = None  # else Python flushes it once more, and complains
+    if as_json:
+        click.echo(json.dumps({"works": works, "checks": [check.to_dict() for check in checks]}, indent=2))
+    else:
+        _show(checks, works)
     sys.exit(0 if works else 1)
 
 

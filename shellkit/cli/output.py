@@ -1,25 +1,57 @@
 """What a command prints goes to our own stdout and stderr while it runs; what shellkit has to say, to stderr.
 
-Used by `run` and `repl`. It writes to the descriptors themselves: Python's streams would translate line ends,
-refuse what the locale cannot encode, and complain about a closed pipe once more when the interpreter ends.
+Used by every sub-command. It writes to the descriptors themselves: Python's streams would translate line ends,
+refuse what the locale cannot encode, and complain about a closed pipe once more when the interpreter ends. So what
+click and rich print to Python's stdout comes here, too (`Stdout`), and fails in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, TextIO
 
 from ..result import ShellResult
 from ..sessions.base import StreamName
 
-__all__ = ["LiveOutput", "OutputClosed", "note", "notes_of", "write"]
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+__all__ = ["LiveOutput", "OutputClosed", "Stdout", "note", "notes_of", "write"]
 
 _DESCRIPTORS: dict[StreamName, int] = {"stdout": 1, "stderr": 2}
 
 
+#: What a shell reports for a program that wrote to a closed pipe: 128 + SIGPIPE. And as for every error of our own.
+_NO_READER, _NO_ROOM = 141, 2
+
+
 class OutputClosed(BaseException):
-    """Our output goes nowhere any more. Not an `Exception`: nothing on the way may take it for a failure."""
+    """Our output goes nowhere any more. Not an `Exception`: nothing on the way may take it for a failure.
+
+    Args:
+        exit_code: what `shellkit` ends with.
+    """
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+class Stdout(io.FileIO):
+    """Descriptor 1 for Python's stdout."""
+
+    @classmethod
+    def open(cls) -> TextIO:
+        """Return a stdout that keeps nothing back, so that nothing fails when the interpreter ends."""
+        return io.TextIOWrapper(cls(1, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write all of it; raises as `write` does."""
+        write(1, bytes(data))
+        return len(memoryview(data))
 
 
 class LiveOutput:
@@ -48,11 +80,11 @@ def write(fd: int, text: str | bytes) -> None:
         while view:
             view = view[os.write(fd, view) :]
     except BrokenPipeError:
-        raise OutputClosed from None
+        raise OutputClosed(_NO_READER) from None
     except OSError as error:
         if fd != 2:
             note(f"the output cannot be written: {error.strerror}; make room, or send it elsewhere")
-        raise OutputClosed from error
+        raise OutputClosed(_NO_ROOM) from error
 
 
 def note(text: str) -> None:

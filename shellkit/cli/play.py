@@ -47,6 +47,7 @@ def play(file: BinaryIO, speed: float, idle_limit: float | None) -> None:
         sys.exit(INTERRUPTED)
     except OutputClosed:
         terminal = False
+        raise
     finally:
         if terminal:
             write(1, _RESET)

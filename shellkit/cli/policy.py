@@ -56,13 +56,10 @@ def check(command: str, file: str | None, dialect: str, as_json: bool) -> None:
         text = command_text(command)
         rules, source = _chosen(file)
         judgement = rules.judge(text, dialect=dialect)
-    try:
-        if as_json:
-            click.echo(json.dumps({"policy": source, **summary(judgement)}))
-        else:
-            click.echo("\n".join(_explained(judgement, source)))
-    except BrokenPipeError:
-        sys.stdout = None  # else Python flushes it once more, and complains
+    if as_json:
+        click.echo(json.dumps({"policy": source, **summary(judgement)}))
+    else:
+        click.echo("\n".join(_explained(judgement, source)))
     sys.exit(_EXIT_CODES[judgement.verdict])
 
 

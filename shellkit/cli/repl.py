@@ -25,7 +25,7 @@ from .options import (
     session_options,
     told,
 )
-from .output import LiveOutput, OutputClosed, note, notes_of, write
+from .output import LiveOutput, note, notes_of, write
 
 __all__ = ["repl"]
 
@@ -73,8 +73,6 @@ def repl(
                 lines or contextlib.nullcontext(),
             ):
                 code = _Conversation(session, lines).hold()
-        except OutputClosed:
-            code = FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
     sys.exit(code)

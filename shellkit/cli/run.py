@@ -24,12 +24,9 @@ from .options import (
     session_options,
     told,
 )
-from .output import LiveOutput, OutputClosed, note, notes_of, write
+from .output import LiveOutput, note, notes_of, write
 
 __all__ = ["run"]
-
-#: What a shell reports for a program that wrote to a closed pipe: 128 + SIGPIPE.
-_OUTPUT_CLOSED = 141
 
 
 @click.command()
@@ -73,8 +70,6 @@ def run(
                 code = _run_all(session, texts, as_json)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except OutputClosed:
-        code = _OUTPUT_CLOSED
     sys.exit(code)
 
 

@@ -11,8 +11,7 @@ import asyncio
 import os
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -224,7 +223,7 @@ class Executor(ProgramHost):
             await self._turnstile.enter()
         try:
             session = self._open_session()
-            with closed_meanwhile(session):
+            with ClosedMeanwhile(session):
                 if on_output is None:
                     return self._adopt(await drive_async(session.run(call)))
                 return self._adopt(await stream_async(session, call, on_output))
@@ -373,12 +372,21 @@ class Executor(ProgramHost):
         return session
 
 
-@contextmanager
-def closed_meanwhile(session: Session) -> Iterator[None]:
-    """Say so when a command fails because another thread has ended its session (the interpreter exits)."""
-    try:
-        yield
-    except (OSError, ValueError, AssertionError) as error:
-        if session.finished and not isinstance(error, ShellkitError):
+class ClosedMeanwhile:
+    """Says so when a command fails because another thread has ended its session (the interpreter exits).
+
+    A class, because around every command `contextlib.contextmanager` would cost five calls more.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        theirs = isinstance(error, (OSError, ValueError, AssertionError)) and not isinstance(error, ShellkitError)
+        if theirs and self._session.finished:
             raise ExecutorClosed("the executor was closed while the command ran") from error
-        raise

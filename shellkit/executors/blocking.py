@@ -20,7 +20,7 @@ from ..sessions.jobs import BlockingJob
 from ..sessions.spill.page import PageRequest, read_page
 from ..sessions.streaming import stream_blocking
 from . import options
-from .base import Executor, OnOutput, closed_meanwhile
+from .base import ClosedMeanwhile, Executor, OnOutput
 from .options import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class BlockingExecutor:
         executor._turnstile.enter_blocking()
         try:
             session = executor._open_session()
-            with closed_meanwhile(session):
+            with ClosedMeanwhile(session):
                 result = executor._adopt(action(session))
         finally:
             executor._turnstile.leave()

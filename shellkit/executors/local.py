@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import ExecutorUnavailable
+from ..errors import ExecutorUnavailable, InvalidWorkdir
 from ..policy.confinement import Confinement, ConfinementMode
 from ..policy.environ import FilteredEnvironment, filter_environment, is_startup_hook
 from ..process.local import LocalProcess
@@ -66,6 +66,7 @@ class LocalExecutor(Executor):
 
     Raises:
         SpawnError: no such shell. (At the first start: `InvalidWorkdir` for a missing directory.)
+        InvalidWorkdir: `workdir` is relative to a directory of this process that was deleted.
         ExecutorUnavailable: this platform is not supported yet.
         TypeError, ValueError: an argument is wrong.
     """
@@ -231,14 +232,19 @@ def _spawn(
 
 def _absolute(workdir: object) -> bytes:
     """Return the path without asking whether it exists: a missing one is an error of the first start."""
-    if workdir is None:
-        return os.getcwdb()
-    if not isinstance(workdir, (str, bytes, os.PathLike)):
+    if workdir is not None and not isinstance(workdir, (str, bytes, os.PathLike)):
         raise TypeError(f"workdir must be a path, not {type(workdir).__name__}")
-    path = os.fsencode(workdir)
+    path = b"." if workdir is None else os.fsencode(workdir)
     if not path or b"\0" in path:
         raise ValueError("workdir must be a path without NUL, and not empty; leave it out for the current directory")
-    return os.path.normpath(os.path.join(os.getcwdb(), os.path.expanduser(path)))
+    path = os.path.expanduser(path)
+    try:
+        here = b"/" if os.path.isabs(path) else os.getcwdb()
+    except FileNotFoundError as error:
+        raise InvalidWorkdir(
+            f"the current directory is gone ({error.strerror}); go to another, or name an absolute workdir"
+        ) from error
+    return os.path.normpath(os.path.join(here, path))
 
 
 def _present(env: Mapping[str, str | None]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, get_args
 
 from ..errors import InvalidWorkdir
 from ..policy.confinement import Confinement, ConfinementMode
@@ -34,6 +34,11 @@ __all__ = [
     "check_workdir",
     "check_yield",
 ]
+
+Choice = TypeVar("Choice")
+_MODES: tuple[Mode, ...] = get_args(Mode)
+_ON_TIMEOUTS: tuple[OnTimeout, ...] = get_args(OnTimeout)
+_CONFINEMENTS: tuple[ConfinementMode, ...] = get_args(ConfinementMode)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -104,27 +109,28 @@ def check_spill(directory: object, limit: object, retention: object, confinement
     return SpillStore(os.fsdecode(path), size, seconds)
 
 
+def _one_of(choices: tuple[Choice, ...], value: object, demand: str) -> Choice:
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise ValueError(f"{demand}, not {value!r}")
+
+
 def check_mode(value: object) -> Mode:
     """Return the mode."""
-    if value not in get_args(Mode):
-        raise ValueError(f"mode must be 'persistent' or 'stateless', not {value!r}")
-    return cast(Mode, value)
+    return _one_of(_MODES, value, "mode must be 'persistent' or 'stateless'")
 
 
 def check_on_timeout(value: object) -> OnTimeout:
     """Return what happens to a command whose time is over."""
-    if value not in get_args(OnTimeout):
-        raise ValueError(f"on_timeout must be 'kill' or 'background', not {value!r}")
-    return cast(OnTimeout, value)
+    return _one_of(_ON_TIMEOUTS, value, "on_timeout must be 'kill' or 'background'")
 
 
 def check_confinement(value: object, *, workdir_given: bool) -> ConfinementMode:
     """Return the confinement; None is "root" when there is a workdir to keep to."""
     if value is None:
         return "root" if workdir_given else "off"
-    if value not in get_args(ConfinementMode):
-        raise ValueError(f"confinement must be 'root', 'anchor', 'off' or None, not {value!r}")
-    return cast(ConfinementMode, value)
+    return _one_of(_CONFINEMENTS, value, "confinement must be 'root', 'anchor', 'off' or None")
 
 
 def check_workdir(value: object, base: bytes) -> bytes:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 import unicodedata
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -36,6 +38,8 @@ Scope = Literal["once", "session", "prefix"]
 
 DISPLAY_LIMIT = 4000  # characters: what fits on a few screens; more than this is said, not shown
 
+MOST_WAITING = 1000  # more questions than anybody answers in one conversation
+
 _MAY_NOT_BE_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
 _MAY_BE_ESCAPED = re.compile(r"[^\n\t -~]")
 _LONG_RUNS = re.compile(r"\n{4,}| {24,}|\t{6,}")
@@ -50,7 +54,9 @@ _NEVER_OFFERED = frozenset(
     "powershell psql pwsh pypy python reboot rm rmdir rsync ruby rust-script scp screen script sed setsid sh "
     "shred shutdown socat source ssh start-stop-daemon stdbuf strace su sudo systemctl systemd-run tar taskset "
     "tclsh tee time timeout tmux toybox truncate unshare uv uvx vim vi watch wget xargs yarn zsh . builtin ionice "
-    "nvim ed ex less more man sqlite3".split()
+    "nvim ed ex less more man sqlite3 apk apt apt-get aptitude ant bazel brew bundle cmake conda dnf dotnet dpkg "
+    "flatpak guix hatch just mamba meson micromamba mise mix ninja nix nix-shell nox pacman pdm pipenv pixi rake rpm "
+    "rye sbt snap tox yum zypper".split()
 )
 # Programs whose second word says what they do: the prefix has two words. What runs code of the project (`npm run`,
 # `cargo test`, `go run`, `git -c`) is not among the second words.
@@ -137,7 +143,7 @@ class ApprovalRequest:
     """What is to be approved: an immutable copy of everything that decides what would run, and where.
 
     Attributes:
-        id: chosen by the gate, unguessable and never used again.
+        id: unguessable and never used again.
         command: the exact text that will run.
         canonical: what memory compares; see `canonical_command`.
         workdir: where it would run, or None if unknown.
@@ -200,7 +206,7 @@ class ApprovalRequest:
     @property
     def digest(self) -> str:
         """SHA-256 over every field that decides what runs, in hexadecimal."""
-        parts = [self.id, self.command, self.workdir, self.shell, self.isolation]
+        parts = [self.id, self.command, *self.key]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -367,34 +373,38 @@ def _clears(finding: Finding, prefix: tuple[str, ...]) -> bool:
 
 
 class PendingApprovals:
-    """Requests that wait for an answer. Each is answered once, and runs exactly what was asked."""
+    """Requests that wait for an answer. Each is answered once, and what runs is exactly what was asked.
+
+    At most `MOST_WAITING` wait. The oldest makes room for a new one: a framework may have shown it and forgotten it,
+    and an answer that comes all the same is refused. Of a request nothing is kept but its digest.
+    """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, ApprovalRequest] = {}
-        self._settled: set[str] = set()
+        self._waiting: OrderedDict[str, str] = OrderedDict()
 
-    def add(self, request: ApprovalRequest) -> None:
-        """Let `request` wait. The same request may be added again, as frameworks repeat an interrupted step.
+    def add(self, request: ApprovalRequest) -> ApprovalRequest:
+        """Let `request` wait, and return it with the id that it waits under.
 
-        Raises:
-            CommandDenied: its id was used for another request, or has been answered.
+        The id is a new one each time, so none that was answered, or has expired, is ever good again.
         """
-        if request.id in self._settled or self._waiting.get(request.id, request) != request:
-            raise CommandDenied(f"the approval {request.id!r} was used already; ask again with a new one")
-        self._waiting[request.id] = request
-
-    def settle(self, id: str, digest: str) -> ApprovalRequest:  # noqa: A002 - it is the field's name
-        """Return the request that was approved, and take it out: an approval works once.
-
-        Raises:
-            CommandDenied: no such request waits here, or the digest is another one's.
-        """
-        request = self._waiting.get(id)
-        if request is None:
-            used = "was used already" if id in self._settled else "belongs to another conversation"
-            raise CommandDenied(f"the approval {id!r} {used}; ask again")
-        if request.digest != digest:
-            raise CommandDenied(f"the approval {id!r} is for another command, directory or shell; ask again")
-        del self._waiting[id]
-        self._settled.add(id)
+        request = attrs.evolve(request, id=secrets.token_hex(16))
+        self._waiting[request.id] = request.digest
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)
         return request
+
+    def settle(self, request: ApprovalRequest) -> None:
+        """Take out a request that was answered: an approval works once.
+
+        Raises:
+            CommandDenied: it does not wait here, or what waits is another one.
+        """
+        digest = self._waiting.get(request.id)
+        if digest is None:
+            raise CommandDenied(
+                f"the approval {request.id!r} was used already, has expired, or belongs to another conversation; "
+                "ask again"
+            )
+        if digest != request.digest:
+            raise CommandDenied(f"the approval {request.id!r} is for another command, directory or shell; ask again")
+        del self._waiting[request.id]

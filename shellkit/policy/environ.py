@@ -28,13 +28,14 @@ SECRETS = (
 )  # fmt: skip
 
 # The answers to programs that would wait for a person (git(1), man(1), systemctl(1), debconf(7), ssh(1), pip, gh).
+# Set but empty, GIT_ASKPASS keeps git from SSH_ASKPASS and `core.askPass` too, which open windows (prompt.c).
 HARMLESS: Mapping[str, str] = {
     "TERM": "dumb",
     "PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat", "GH_PAGER": "cat",
     "AWS_PAGER": "cat", "BAT_PAGER": "cat", "DELTA_PAGER": "cat",
     "EDITOR": "true", "VISUAL": "true", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true", "GIT_MERGE_AUTOEDIT": "no",
-    "GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "SSH_ASKPASS_REQUIRE": "never", "GH_PROMPT_DISABLED": "1",
-    "DEBIAN_FRONTEND": "noninteractive", "PIP_NO_INPUT": "1",
+    "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "GCM_INTERACTIVE": "never", "SSH_ASKPASS_REQUIRE": "never",
+    "GH_PROMPT_DISABLED": "1", "DEBIAN_FRONTEND": "noninteractive", "PIP_NO_INPUT": "1",
 }  # fmt: skip
 
 _BASICS = ("PATH", "HOME", "LANG", "LC_*", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ")

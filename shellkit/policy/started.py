@@ -33,8 +33,23 @@ _LAUNCHERS = frozenset(
     "ssh su runuser pkexec doas-edit watch script strace ltrace parallel flock unshare nsenter chrt taskset "
     "numactl prlimit firejail bwrap systemd-run docker podman kubectl crun runc lxc-attach machinectl proot "
     "fakeroot dbus-run-session xvfb-run start-stop-daemon daemonize tmux screen rlwrap unbuffer entr valgrind "
-    "perf caffeinate coproc catchsegv setpriv capsh sg newgrp at batch crontab socat ncat nc".split()
+    "perf caffeinate coproc catchsegv setpriv capsh sg newgrp at batch crontab socat ncat nc setarch linux32 linux64 "
+    "runcon chpst setuidgid s6-setuidgid softlimit gosu su-exec tini dumb-init catatonit faketime proxychains "
+    "proxychains4 torsocks torify systemd-inhibit systemd-nspawn dbus-launch lxc incus vagrant wsl cgexec cpulimit "
+    "eatmydata chronic sem sshpass mosh autossh dtach abduco zellij watchexec nix-shell rr lldb".split()
 )
+# Programs that start a command behind these words ("": whatever comes). Unlike a launcher, a rule that names the words
+# may allow one (`uv run pytest`).
+_RUNNERS = {
+    "npx": ("",), "pnpx": ("",), "bunx": ("",), "uvx": ("",), "npm": ("exec", "x"), "pnpm": ("exec", "dlx"),
+    "yarn": ("exec", "dlx"), "bun": ("x",), "pipx": ("run",), "uv": ("run", "tool run"), "poetry": ("run",),
+    "pipenv": ("run",), "pdm": ("run",), "hatch": ("run", "env run"), "rye": ("run",), "pixi": ("run", "exec"),
+    "conda": ("run",), "mamba": ("run",), "micromamba": ("run",), "bundle": ("exec",), "mise": ("exec", "x"),
+    "asdf": ("exec",), "rbenv": ("exec",), "pyenv": ("exec",), "nodenv": ("exec",), "direnv": ("exec",),
+    "devbox": ("run",), "nix": ("run", "shell", "develop"), "guix": ("shell", "environment"), "op": ("run",),
+    "doppler": ("run",), "chamber": ("exec",), "aws-vault": ("exec",),
+    "git": ("bisect run", "submodule foreach", "filter-branch"),
+}  # fmt: skip
 
 
 @attrs.frozen
@@ -141,9 +156,20 @@ def look(words: tuple[Word, ...], dialect: str) -> Look:
         return _wrapper(words, WRAPPERS[name])
     if name in _LAUNCHERS or (name == "shellkit" and _session_of_ours(words)):
         return _opaque(f"`{name}` starts commands in a way that is not looked into", texts=_texts(words))
+    if name in _RUNNERS and _runs(words, _RUNNERS[name]):
+        why = f"`{name}` starts a command that is not looked into"
+        return Look(clarity=Clarity.INDIRECT, why=why, launches=True, texts=tuple(_texts(words)))
     if _INTERPRETERS.match(name):
         return _interpreter(words, name)
     return _NOTHING
+
+
+def _runs(words: tuple[Word, ...], phrases: Sequence[str]) -> bool:
+    """Return whether the first words that are no options are one of the phrases; one may be an option's value."""
+    texts = [word.text for word in words[1:]]
+    first = next((at for at, text in enumerate(texts) if not text.startswith("-")), 0)
+    starts = [" ".join((*texts[at : at + 2], "")) for at in ((first, first + 1) if first else (0,))]
+    return any(start.startswith(f"{phrase} ".lstrip()) for start in starts for phrase in phrases)
 
 
 def _session_of_ours(words: tuple[Word, ...]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from . import procfs
 from .base import Process
+from .ending import look
 from .pipes import PipeSource
 from .spawn import spawn
 from .tree import Containment, send
@@ -93,16 +94,9 @@ class LocalProcess(Process):
         return bool(self._containment.running())
 
     def exit_code(self) -> int | None:
-        if not self._ended:
-            try:
-                info = os.waitid(os.P_PIDFD, self.exited, os.WEXITED | os.WNOHANG)
-            except ChildProcessError:  # the host waits for any child, and was faster
-                self._ended = True
-                return None
-            if info is not None:
-                self._ended = True
-                self.signalled = info.si_code != os.CLD_EXITED
-                self._status = info.si_status if info.si_code == os.CLD_EXITED else 128 + info.si_status
+        if not self._ended and (ending := look(self.exited)) is not None:
+            self._ended = True
+            self._status, self.signalled = ending.exit_code, ending.by_signal
         return self._status
 
     def close_stdin(self) -> None:

@@ -18,7 +18,7 @@ from .state import Checkpoint, split_statements
 
 __all__ = ["BashDialect"]
 
-_WATCHED = (b"eval", b"declare", b"printf", b"builtin", b"command")
+_WATCHED = (b"eval", b"exec", b"declare", b"printf", b"builtin", b"command")
 
 #: Variables that bash owns; the rest of BASH* is matched by its prefix.
 _OWN = re.compile(
@@ -51,6 +51,10 @@ class BashDialect(PosixDialect):
         return (self._route(link) if b"eval" in link.shadowed else b"\\") + b"eval"
 
     _outer_eval = _eval
+
+    def _exec(self, link: Link) -> bytes:
+        # `builtin exec >file` takes its redirections back (5.2).
+        return b"\\command exec" if b"exec" in link.shadowed else b"\\exec"
 
     def _cd(self, link: Link) -> bytes:
         return self._route(link) + b"cd --"

@@ -27,7 +27,7 @@ class BusyboxDialect(PosixDialect):
 
     def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
         run = self._eval(link) + b' "$__skc"' + self._redirections(endpoints)
-        return run + b';__skq=$?;\\__sku "$__skq";' + self._trailer(link, self._quick_report(link))
+        return run + b';__skq=$? __skc=;\\__sku "$__skq";' + self._trailer(link, self._quick_report(link))
 
     def _further_functions(self, link: Link) -> list[bytes]:
         # `$$` is the parent's in a child; /proc/self is its own. `read` costs 15 us, a success nothing.

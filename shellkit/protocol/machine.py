@@ -82,7 +82,8 @@ class Machine:
     def begin(self, call: Call) -> bytes:
         """Return the line that runs a command."""
         self._move(State.IDLE, State.RUNNING)
-        install, self._wrapper = call.endpoints != self._wrapper, call.endpoints
+        before, self._wrapper = self._wrapper, call.endpoints
+        install = call.endpoints is not before and call.endpoints != before
         return self._definitions() + self.dialect.line(self.link, call, install_wrapper=install)
 
     def begin_last(self, call: Call) -> bytes:

@@ -90,7 +90,7 @@ class PosixDialect(Dialect):
 
     def wrapper(self, link: Link, endpoints: Endpoints) -> bytes:
         run = self._eval(link) + b' "$__skc"' + self._redirections(endpoints)
-        return run + b";__skq=$?;" + self._trailer(link, self._quick_report(link))
+        return run + b";__skq=$? __skc=;" + self._trailer(link, self._quick_report(link))
 
     def line(self, link: Link, call: Call, *, install_wrapper: bool) -> bytes:
         line = self._set_text(call) + self._set_exit_code(call) + self._outer_eval(link) + b' "$__skl"\n'
@@ -99,8 +99,9 @@ class PosixDialect(Dialect):
     def last_line(self, link: Link, call: Call) -> bytes:
         endpoints = call.endpoints
         merge = b" 2>&1" if endpoints.stderr is None else b" 2>" + quote(endpoints.stderr)
-        redirect = b"\\exec >" + quote(endpoints.stdout) + merge + b";"
-        return self._set_text(call) + redirect + b'\\eval "$__skc" <' + quote(endpoints.stdin) + b"\n"
+        redirect = self._exec(link) + b" >" + quote(endpoints.stdout) + merge + b";"
+        run = self._outer_eval(link) + b' "$__skc" <' + quote(endpoints.stdin)
+        return self._set_text(call) + redirect + run + b"\n"
 
     def arrange(self, link: Link, workdir: bytes | None, env: Mapping[str, str | None]) -> bytes:
         steps = [self._unset(link) + b" __skd __sko"]
@@ -123,8 +124,11 @@ class PosixDialect(Dialect):
         return b'\\__skk "$-" "$@"\n'
 
     def recover(self, link: Link, *, forcibly: bool) -> bytes:
+        # If the text is still there, the shell gave the whole line up: bash does at `exit 1 2` and `${a[1/0]}`, for
+        # which `bash -c` has the code 1. Otherwise only the report is missing.
+        code = b"__skz=${__skc:+1};__skq=${__skz:-$__skq} __skc=\n"
         clear = self._clear_obstacles() if forcibly else b""
-        return clear + self.functions(link) + self.watch(link) + b'\\__skt "$__skq"\n'
+        return code + clear + self.functions(link) + self.watch(link) + b'\\__skt "$__skq"\n'
 
     def watch(self, link: Link) -> bytes:
         # `type` says "command is a shell function" in dash, "command is a function" in busybox.
@@ -177,6 +181,9 @@ class PosixDialect(Dialect):
 
     def _outer_eval(self, link: Link) -> bytes:
         return b"\\eval"
+
+    def _exec(self, link: Link) -> bytes:
+        return b"\\exec"
 
     def _cd(self, link: Link) -> bytes:
         return self._route(link) + b"cd --"

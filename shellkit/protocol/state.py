@@ -39,6 +39,11 @@ class Checkpoint:
         """Return the same state with `set -e` off: one that has just fired must not come back (contract D2)."""
         return attrs.evolve(self, sections={**self.sections, "flags": self["flags"].replace(b"e", b"")})
 
+    def without_traps(self) -> Checkpoint:
+        """Return the same state with no trap set: one that exits at every command (DEBUG) would end each new shell."""
+        kept = {name: text for name, text in self.sections.items() if name not in ("traps", "toplevel")}
+        return attrs.evolve(self, sections=kept)
+
     @property
     def workdir(self) -> bytes:
         """The directory that the shell stood in."""

@@ -11,7 +11,6 @@ import select
 import threading
 import time
 from collections.abc import Callable, Generator
-from functools import partial
 from typing import TypeVar
 
 from .exchange import Exchange
@@ -21,9 +20,9 @@ __all__ = ["Procedure", "drive_async", "drive_blocking"]
 
 #: Events to take at a time: `epoll.poll` allocates room for as many as it is told, 12 KiB by default.
 _EVENTS = 8
-#: Seconds that a driver polls before it sleeps, if the last exchange with this shell took less than `_QUICK`: on an
-#: idle machine a wake-up and the cold caches after it cost as much as `true` (docs/decisions/busy-polling.md).
-_BUSY_POLL, _QUICK = 0.0003, 0.0005
+#: Seconds that a driver polls before it sleeps, if the last command of this shell was quick: on an idle machine a
+#: wake-up and the cold caches after it cost as much as `true` (docs/decisions/busy-polling.md).
+_BUSY_POLL = 0.0003
 
 Result = TypeVar("Result")
 Procedure = Generator[Exchange, None, Result]
@@ -37,20 +36,23 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
     """
     pending: BaseException | None = None
     try:
-        exchange = next(procedure)
-        exchange.begin()
+        exchange, begun = next(procedure), False
         while True:
             try:
+                if not begun:
+                    begun = True
+                    exchange.begin()
                 _wait(exchange)
-            except BaseException as error:  # noqa: BLE001  (raised below, when the shell is in order again)
-                pending = error
+            except BaseException as error:
+                pending = pending or error
+                if exchange.poller.closed:  # another thread has ended everything: the interpreter exits
+                    raise
                 exchange.stop()
                 continue
-            _finish(exchange)
-            exchange = procedure.send(None)
+            exchange.close()
+            exchange, begun = procedure.send(None), False
             if pending is not None:
                 exchange.stop()
-            exchange.begin()
     except StopIteration as stop:
         if pending is not None:
             raise pending from None
@@ -59,6 +61,8 @@ def drive_blocking(procedure: Procedure[Result]) -> Result:
         if pending is not None:
             raise pending from error
         raise
+    finally:
+        procedure.close()  # has ended, unless KeyboardInterrupt came between two exchanges: then it gets to know now
 
 
 def _wait(exchange: Exchange) -> None:
@@ -84,20 +88,19 @@ def _busy_poll(exchange: Exchange) -> bool:
     return False
 
 
-def _finish(exchange: Exchange) -> None:
-    if exchange.home is not None:
-        exchange.home.quick = time.monotonic() < exchange.started + _QUICK
-    exchange.close()
+def _begin(exchange: Exchange) -> bool:
+    exchange.begin()
+    return _busy_poll(exchange)
 
 
 async def drive_async(procedure: Procedure[Result]) -> Result:
     """Run a procedure on the running event loop.
 
     Cancelling ends the running exchange by its ladder; CancelledError is raised when the procedure has
-    settled, which takes no longer than the grace period.
+    settled, which takes no longer than the grace period. So does any other exception while it waits.
     """
     loop = asyncio.get_running_loop()
-    cancelled: asyncio.CancelledError | None = None
+    pending: BaseException | None = None
     try:
         exchange = next(procedure)
         while True:
@@ -109,25 +112,30 @@ async def drive_async(procedure: Procedure[Result]) -> Result:
                         await asyncio.sleep(0)
                     await future
                     break
-                except asyncio.CancelledError as error:
-                    cancelled = error
-                    if not reader.over:
-                        exchange.stop()
-                    future = reader.again()
+                except BaseException as error:
+                    pending = pending or error
+                    if isinstance(error, GeneratorExit) or exchange.poller.closed:  # or the coroutine may not wait
+                        raise
+                    if reader.over:
+                        break
+                    exchange.stop()
+                    future = reader.again(exchange)
             if exchange.home is None:
                 reader.detach()
-            _finish(exchange)
+            exchange.close()
             exchange = procedure.send(None)
-            if cancelled is not None:
+            if pending is not None:
                 exchange.stop()
     except StopIteration as stop:
-        if cancelled is not None:
-            raise cancelled from None
+        if pending is not None:
+            raise pending from None
         return stop.value  # type: ignore[no-any-return]  # StopIteration carries Any
     except Exception as error:
-        if cancelled is not None:
-            raise cancelled from error
+        if pending is not None:
+            raise pending from error
         raise
+    finally:
+        procedure.close()  # as in `drive_blocking`
 
 
 def _reader_of(exchange: Exchange, loop: asyncio.AbstractEventLoop) -> LoopReader:
@@ -175,17 +183,13 @@ class LoopReader(Reader):
             self._registered = True
             self.loop.add_reader(self._fd, self._ready)
         self._schedule(exchange)
-        exchange.begin()
-        self._advance(future, partial(_busy_poll, exchange))
+        self._advance(_begin)
         return future
 
-    def again(self) -> asyncio.Future[None]:
-        """Return a new future for the same exchange: the last one was cancelled."""
+    def again(self, exchange: Exchange) -> asyncio.Future[None]:
+        """Return a new future for the same exchange: the last one was cancelled, or a step has failed."""
         self._future = future = self.loop.create_future()
-        if self._exchange is None:  # it was over already
-            future.set_result(None)
-        else:
-            self._schedule(self._exchange)
+        self._schedule(exchange)
         return future
 
     def detach(self, then: Callable[[], object] | None = None) -> None:
@@ -210,31 +214,31 @@ class LoopReader(Reader):
             then()
 
     def _ready(self) -> None:
-        exchange, future = self._exchange, self._future
-        if exchange is None or future is None:
+        if self._exchange is None:
             self._leave()
-            return
-        if future.done():  # cancelled; the driver is about to call `again`
-            return
-        if self._advance(future, lambda: exchange.step(self._poller.poll(0, _EVENTS))):
-            return
-        if exchange.more:
-            self.loop.call_soon(self._ready)
-        else:
-            self._schedule(exchange)
+        elif self._future is not None and not self._future.done():  # else the driver is about to call `again`
+            self._advance(self._step)
 
-    def _advance(self, future: asyncio.Future[None], step: Callable[[], bool]) -> bool:
-        """Let the exchange do a step, and return whether it is over; if so, or if that failed, tell who waits."""
+    def _step(self, exchange: Exchange) -> bool:
+        return exchange.step(self._poller.poll(0, _EVENTS))
+
+    def _advance(self, step: Callable[[Exchange], bool]) -> None:
+        """Let the exchange do a step; if it is over then, or that failed, tell who waits."""
+        exchange, future = self._exchange, self._future
+        assert exchange is not None
+        assert future is not None
         try:
-            over = step()
+            over = step(exchange)
         except BaseException as error:  # noqa: BLE001  (handed to the task that waits)
-            self._exchange = None
             future.set_exception(error)
-            return True
+            return
         if over:
             self._exchange = None
             future.set_result(None)
-        return over
+        elif exchange.more:
+            self.loop.call_soon(self._ready)
+        else:
+            self._schedule(exchange)
 
     def _schedule(self, exchange: Exchange) -> None:
         # The loop's clock need not be `time.monotonic` (uvloop's is not).

@@ -33,7 +33,6 @@ class Farewell(Exchange):
     ) -> None:
         self._containment = containment if everything else None
         self._grace = grace
-        self._own_poller = select.epoll() if live is None else None
         self._rungs = 0
         self._look_after = _FIRST_LOOK
         self._shell_gone = live is None
@@ -45,25 +44,19 @@ class Farewell(Exchange):
             # first, for what the trap starts must not be.
             shell = live.process.pid if live is not None else 0
             send((pid for pid in self._containment.everything() if pid != shell), signal.SIGTERM)
-        if live is not None:
+        if live is None:
+            self.poller, self.home = select.epoll(), None
+        else:
             super().__init__(live, b"", None)
             live.poller.unregister(live.process.stdin)
             live.process.close_stdin()
-
-    @property
-    def home(self) -> LiveShell | None:
-        return None if self._own_poller is not None else self.live
-
-    @property
-    def poller(self) -> select.epoll:
-        return self._own_poller if self._own_poller is not None else self.live.poller
 
     @property
     def deadline(self) -> float:
         return self._look_at
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
-        if self._own_poller is None:
+        if self.home is not None:
             self._take(ready)
             self._shell_gone = self.ended
         now = time.monotonic()
@@ -79,8 +72,8 @@ class Farewell(Exchange):
         return
 
     def close(self) -> None:
-        if self._own_poller is not None:
-            self._own_poller.close()
+        if self.home is None:
+            self.poller.close()
 
     def stop(self) -> None:
         """Ending cannot be given up; it is bounded by the grace period."""

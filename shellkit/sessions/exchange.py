@@ -35,6 +35,8 @@ class Exchange:
         patience: seconds until `expired`; None waits for ever.
 
     Attributes:
+        poller: what a driver waits on.
+        home: the shell that the poller belongs to; None if it is the exchange's own.
         finished: the trailer, once it has arrived.
         checkpoint: the state, if the shell printed it.
         exit_code: how the shell ended, if it did and somebody knows.
@@ -42,7 +44,7 @@ class Exchange:
         expired: whether patience ran out.
         lost: whether the shell had to be killed because it would never have reported.
         unread: whether the shell ended without having read the line at all.
-        recovered: whether the shell had lost its wrapper and got it back.
+        recoveries: how often the shell was given its wrapper again; the second time by force.
     """
 
     #: Whether `stop` ends it at once.
@@ -50,6 +52,8 @@ class Exchange:
 
     def __init__(self, live: LiveShell, data: bytes, patience: float | None = None) -> None:
         self.live = live
+        self.poller: select.epoll = live.poller
+        self.home: LiveShell | None = live
         self.finished: Finished | None = None
         self.checkpoint: Checkpoint | None = None
         self.exit_code: int | None = None
@@ -57,11 +61,10 @@ class Exchange:
         self.expired = False
         self.stopped = False
         self.lost = False
-        self.recovered = False
         self.started = time.monotonic()
         self.unread = False
         self.more = False
-        self._recoveries = 0
+        self.recoveries = 0
         self._looks = 0
         self._watch_at = self.started + _WATCH[0]
         self._expires_at = None if patience is None else self.started + patience
@@ -69,18 +72,8 @@ class Exchange:
 
     # -- for drivers -----------------------------------------------------------------------------------
 
-    @property
-    def home(self) -> LiveShell | None:
-        """The shell whose poller this waits on; None if the poller is the exchange's own."""
-        return self.live
-
     def close(self) -> None:
         """Give back what only this exchange needed; called by the driver once nobody waits on it any more."""
-
-    @property
-    def poller(self) -> select.epoll:
-        """What a driver waits on."""
-        return self.live.poller
 
     @property
     def deadline(self) -> float:
@@ -115,6 +108,7 @@ class Exchange:
 
         One that is not `interruptible` goes on: it takes the shell a moment, and to kill it would lose its state.
         """
+        self.live.look_again()
         if not self.stopped:
             self.stopped = True
             if self.interruptible:
@@ -184,10 +178,9 @@ class Exchange:
         self._note(self.live.receive())  # the report may have come between the last look and this one
         if self._answered():
             self._watch_at = now
-        elif self._recoveries < 2 and self.live.machine.state is not State.STARTING:
-            self.recovered = True
-            self.live.write(self.live.machine.recover(forcibly=self._recoveries == 1))
-            self._recoveries += 1
+        elif self.recoveries < 2 and self.live.machine.state in (State.RUNNING, State.PRINTING):
+            self.live.write(self.live.machine.recover(forcibly=self.recoveries == 1))
+            self.recoveries += 1
             self._looks = 0
             self._watch_at = now + _WATCH[0]
         else:

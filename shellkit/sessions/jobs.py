@@ -199,7 +199,10 @@ class BackgroundJob:
         return not self._job.ended.is_set() and self._job.alive()
 
     async def read(self) -> JobOutput:
-        """Return what the job has written since it was last read; a second read returns only what is new."""
+        """Return what the job has written since it was last read; a second read returns only what is new.
+
+        What `Executor.write(process_id)` has returned of a command that outlived its time-out counts as read.
+        """
         return self._job.read()
 
     async def wait(self) -> JobOutput:

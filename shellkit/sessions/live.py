@@ -46,29 +46,35 @@ class Capture:
         self.readable = False
         self.ended = False
 
-    def drain(self, most: int) -> None:
-        """Read what is there, about `most` bytes at the most; clear `readable` when the pipe is empty."""
+    def drain(self, most: int) -> int:
+        """Read what is there, about `most` bytes at the most; clear `readable` when the pipe is empty.
+
+        Returns:
+            The number of bytes that were read.
+        """
         buffer, fd = self.buffer, self.pipe.fd
-        while most > 0:
+        taken = 0
+        while taken < most:
             view = buffer.reserve()
             try:
                 count = os.readv(fd, [view])
             except BlockingIOError:
                 self.readable = False
-                return
+                break
             if count == 0:
                 self.readable, self.ended = False, True
-                return
+                break
             for listener in self.listeners:
                 listener(view[:count])
             if self.spill is not None:
                 self.spill.follow(buffer, view[:count])
             buffer.commit(count)
-            most -= count
+            taken += count
             if count < len(view):
                 # A short read emptied the pipe; the edge-triggered poller reports whatever comes next.
                 self.readable = False
-                return
+                break
+        return taken
 
     def drain_rest(self) -> None:
         """Read what the finished command has left, but not what a background job goes on writing.
@@ -78,9 +84,7 @@ class Capture:
         self.ended = False
         allowance = -1
         while True:
-            before = self.buffer.total
-            self.drain(1)
-            count = self.buffer.total - before
+            count = self.drain(1)
             if self.ended or count == 0:
                 return
             # What was in the pipe at the first look is the command's; a job may go on writing for ever.
@@ -150,7 +154,7 @@ class LiveShell:
         self._ends = False
         self.poller = poller
         self.stop = stop
-        #: Whether the last exchange was over so soon that the next is worth polling for; the driver's to say.
+        #: Whether the last command was over so soon that the next is worth polling for.
         self.quick = False
         #: What watches the poller in an event loop, between exchanges too.
         self.reader: Reader | None = None
@@ -177,8 +181,7 @@ class LiveShell:
         return self.captures
 
     def endpoints(self, *, merge_stderr: bool) -> Endpoints:
-        """The paths of the standing pair."""
-        self.open_captures()
+        """The paths of the standing pair, which must have been opened."""
         return self._endpoints[merge_stderr]
 
     def watch_captures(self) -> None:
@@ -210,6 +213,12 @@ class LiveShell:
         """Forget what the last command printed."""
         for capture in self.captures or ():
             capture.clear()
+
+    def look_again(self) -> None:
+        """Have the poller tell anew: an exception (KeyboardInterrupt) may have come between an event and its due."""
+        for fd in (self.process.control.fd, self.process.exited):
+            self.poller.modify(fd, _EDGE)
+        self.flush()
 
     # -- talking ---------------------------------------------------------------------------------------
 

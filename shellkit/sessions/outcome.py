@@ -15,6 +15,10 @@ __all__ = ["Outcome", "build_result"]
 
 _NOTHING = ("", "", 0, 0)
 
+_UNKNOWN = (
+    "The command ended, but not even the kernel tells how: the program that shellkit runs in ignores SIGCHLD, or waits "
+    "for processes that are not its own. Judge by what was printed, or print $? as the command's last line."
+)
 #: The exit code of a command that was ended at its time-out (coreutils' `timeout` uses the same).
 TIMED_OUT = 124
 
@@ -44,6 +48,8 @@ class Outcome:
             self.exit_code = None
         elif turn.ended:
             self.exit_code = turn.exit_code
+            if self.exit_code is None:
+                self.notes.append(_UNKNOWN)
         elif turn.finished is not None:
             self.exit_code = turn.finished.exit_code
         if turn.abandoned:

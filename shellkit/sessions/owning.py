@@ -1,5 +1,7 @@
 """What every session owns, whatever its mode, and how it gives it back: processes, pipes, a thread, descriptors.
 
+A command's turn is here as well, which takes some of each.
+
 `finish` is the polite end, within the grace period; `abandon` the sudden one, when the interpreter exits or nobody
 holds the executor any more. Both leave nothing behind (contract G3).
 """
@@ -16,12 +18,14 @@ from ..process import reaper
 from ..process.pipes import PipeSource, pipe_source
 from ..process.tree import Containment, containment
 from .attendant import Attendant
-from .base import Session, SessionSettings
+from .base import RunCall, Session, SessionSettings
 from .drive import Procedure
 from .ending import Farewell
 from .live import LiveShell
+from .preparing import prepare_call
 from .starting import Starter
 from .stop import StopRequest
+from .turn import LastTurn, Turn
 
 __all__ = ["OwningSession"]
 
@@ -69,6 +73,27 @@ class OwningSession(Session):
 
     def request_stop(self, *, for_good: bool) -> None:
         self._stop.request(for_good=for_good)
+
+    def _take_turn(self, kind: type[Turn], live: LiveShell, call: RunCall, exit_code: int) -> Procedure[Turn]:
+        """Run a command in a shell; `$?` is `exit_code` when it starts."""
+        files: list[int] = []
+        begin = live.machine.begin_last if kind is LastTurn else live.machine.begin
+        try:
+            line = begin(prepare_call(live, self._settings, self._pipes, call, exit_code, files))
+            self._containment.command_starts()
+            turn = kind(
+                live,
+                line,
+                call.timeout,
+                self._settings.grace,
+                lingers=b">(" in call.text,
+                hands_over=call.on_timeout == "background",
+            )
+            yield turn
+        finally:
+            for fd in files:
+                os.close(fd)
+        return turn
 
     def finish(self) -> Procedure[None]:
         if self._finished:

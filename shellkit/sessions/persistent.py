@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 
-from ..errors import ExecutorClosed, InvalidWorkdir, SpawnError
+from ..errors import ExecutorClosed, InvalidWorkdir, ShellkitError, SpawnError
+from ..process.tree import send
 from ..protocol.state import Checkpoint
 from ..result import ShellResult, ShellState
 from .base import RunCall, SessionSettings
@@ -21,7 +23,7 @@ from .leftovers import hand_over, set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
 from .owning import OwningSession
-from .preparing import prepare_call, run_startup_commands
+from .preparing import run_startup_commands
 from .turn import Turn
 from .turnstile import Turnstile
 
@@ -58,8 +60,11 @@ class PersistentSession(OwningSession):
         self._workdir_key: tuple[bytes, bytes | None] | None = None
         self._patience = settings.start_timeout
         self._may_be_unfit = False
+        self._broken_off = False
         self._reruns = 0
         self._late_notes: list[str] = []
+        #: What was found when a shell was started ahead of the first command.
+        self._start_notes: list[str] = []
 
     @property
     def workdir(self) -> bytes | None:
@@ -70,23 +75,33 @@ class PersistentSession(OwningSession):
     def start(self) -> Procedure[None]:
         self._stop.procedure_starts()
         if self._live is None:
-            yield from self._open_shell([])
+            yield from self._open_shell(self._start_notes)
 
     def run(self, call: RunCall) -> Procedure[ShellResult]:
+        try:
+            return (yield from self._run(call))
+        except (ShellkitError, ValueError):
+            raise
+        except BaseException:  # KeyboardInterrupt comes anywhere: nobody knows what has been done, and what not
+            self._broken_off = True
+            raise
+
+    def _run(self, call: RunCall) -> Procedure[ShellResult]:
         self._stop.procedure_starts()
         outcome = Outcome(call)
         yield from self._have_shell(outcome)
+        if call.on_timeout == "background" and not self._checkpoint_is_new:
+            yield from self._print_state()  # what the next shell gets, if this command keeps its own
+            yield from self._have_shell(outcome)
         live = self._live
         if live is None:  # the interpreter is about to exit, and has ended everything
             raise ExecutorClosed("the executor was closed before the command started")
-        if call.on_timeout == "background" and not self._checkpoint_is_new:
-            yield from self._print_state()  # what the next shell gets, if this command keeps its own
-            live = self._live
-            if live is None:
-                return (yield from self.run(call))
         before = self._workdir
-        arranged = yield from self._arrange(live, call, before)
-        turn = yield from self._take_turn(live, call)
+        arranged = call.workdir is not None or bool(call.env)
+        if arranged:
+            yield from self._arrange(live, call, before)
+        self._checkpoint_is_new = False
+        turn = yield from self._take_turn(Turn, live, call, self._exit_code)
         if turn.unread and not turn.cut_short and self._reruns < _MOST_RERUNS:
             # The shell was ending already (set -t) and never saw the line: it is for the next one.
             self._reruns += 1
@@ -105,15 +120,14 @@ class PersistentSession(OwningSession):
         else:
             assert turn.finished is not None
             self._exit_code = turn.finished.exit_code or 0
-            if turn.recovered:
-                self._note_recovery(outcome)
+            if turn.recoveries:
+                self._note_recovery(live, turn, outcome)
             elif live.machine.dialect.may_shadow(call.text):
                 yield Exchange(live, live.machine.watch(call.text))
             unfit = yield from self._is_unfit(turn, call)
             if unfit:  # the command did not run
                 return (yield from self.run(call))
         if arranged:
-            self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
             yield from self._settle()
         self._see_where(turn)
         yield from self._confine(before, outcome.notes)
@@ -132,11 +146,14 @@ class PersistentSession(OwningSession):
         self._checkpoint = None
         self._pending_settle = None
         self._exit_code = 0
-        yield from self._open_shell([])
+        self._start_notes.clear()
+        yield from self._open_shell(self._start_notes)
 
     # -- having a shell --------------------------------------------------------------------------------
 
     def _have_shell(self, outcome: Outcome) -> Procedure[None]:
+        if self._broken_off:
+            yield from self._end_broken_off(outcome)
         if self._live is not None and self._live.process.exit_code() is not None:
             self._drop(self._live)
             outcome.shell_state = self._state_after_death(None, outcome.notes, "The shell had ended while it was idle.")
@@ -144,8 +161,22 @@ class PersistentSession(OwningSession):
             outcome.shell_state = "restored"
             outcome.notes += self._late_notes
             self._late_notes.clear()
+        outcome.notes += self._start_notes
+        self._start_notes.clear()
         if self._live is None:
             yield from self._open_shell(outcome.notes)
+
+    def _end_broken_off(self, outcome: Outcome) -> Procedure[None]:
+        """End the shell that the last call was broken off with, and what that left; it prints its state."""
+        live = self._live
+        if live is not None:
+            send(self._containment.running(), signal.SIGKILL)
+            farewell = Farewell(live, None, self._settings.grace, everything=False)
+            yield farewell
+            self._drop(live)
+            why = "The last call was broken off in the middle (KeyboardInterrupt), and its shell replaced."
+            outcome.shell_state = self._state_after_death(farewell.checkpoint, outcome.notes, why)
+        self._broken_off = False
 
     def _open_shell(self, notes: list[str]) -> Procedure[None]:
         live = yield from self._starter.open(self._starting_directory(notes))
@@ -158,7 +189,8 @@ class PersistentSession(OwningSession):
             self._drop(live)
             raise
         if self._checkpoint is not None:
-            yield from self._restore(live, self._checkpoint)
+            if not (yield from self._restore(live, self._checkpoint, notes)):
+                return (yield from self._open_shell(notes))
             self._starter.prepare(self._settings.workdir)
         self._started_before = True
         if self._live is not None:
@@ -178,7 +210,8 @@ class PersistentSession(OwningSession):
         )
         return parent
 
-    def _restore(self, live: LiveShell, checkpoint: Checkpoint) -> Procedure[None]:
+    def _restore(self, live: LiveShell, checkpoint: Checkpoint, notes: list[str]) -> Procedure[bool]:
+        """Give the new shell the state of the old one; False if another one must be tried, with less of it."""
         inherited = [os.fsdecode(name) for name in self._settings.environment()]
         script = live.machine.restore(checkpoint, inherited)
         path, fd = self._pipes.file(script)
@@ -191,16 +224,19 @@ class PersistentSession(OwningSession):
             os.close(fd)
         if done.ended:
             self._drop(live)
-            self._checkpoint = None
-            raise SpawnError(
-                "the new shell ended while it was given the state of the old one; run again to start afresh"
-            )
+            self._checkpoint = checkpoint.without_traps()
+            if self._checkpoint == checkpoint:
+                self._checkpoint = None
+                raise SpawnError(
+                    "the new shell ended while it was given the state of the old one; run again to start afresh"
+                )
+            notes.append("A trap of the old shell ended the new one at once; another one has its state without traps.")
+        return not done.ended
 
     # -- one command -----------------------------------------------------------------------------------
 
-    def _arrange(self, live: LiveShell, call: RunCall, before: bytes | None) -> Procedure[bool]:
-        if call.workdir is None and not call.env:
-            return False
+    def _arrange(self, live: LiveShell, call: RunCall, before: bytes | None) -> Procedure[None]:
+        undo = (before if call.workdir is not None else None, tuple(call.env))
         dialect = live.machine.dialect
         for forcibly in (False, True):
             link = live.machine.link
@@ -208,15 +244,16 @@ class PersistentSession(OwningSession):
                 yield Exchange(live, live.machine.send(dialect.recover(link, forcibly=True)), self._patience)
             line = live.machine.send(dialect.arrange(link, call.workdir, call.env))
             exchange = Exchange(live, line, self._patience)
+            self._pending_settle = undo
             yield exchange
             if exchange.ended:
                 self._drop(live)
+                self._pending_settle = None
                 raise SpawnError(
                     "the shell ended while it was prepared for the command, which did not run; run it again"
                 )
             if exchange.finished is not None and exchange.finished.exit_code == 0:
-                return True
-            self._pending_settle = (before if call.workdir is not None else None, tuple(call.env))
+                return
             yield from self._settle()
             if self._live is None:
                 raise SpawnError(
@@ -229,34 +266,14 @@ class PersistentSession(OwningSession):
             f"{sorted(call.env)} readonly there, or may {os.fsdecode(call.workdir or b'the directory')} not be entered?"
         )
 
-    def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[Turn]:
-        files: list[int] = []
-        try:
-            line = live.machine.begin(prepare_call(live, self._settings, self._pipes, call, self._exit_code, files))
-            self._containment.command_starts()
-            self._checkpoint_is_new = False
-            turn = Turn(
-                live,
-                line,
-                call.timeout,
-                self._settings.grace,
-                lingers=b">(" in call.text,
-                hands_over=call.on_timeout == "background",
-            )
-            yield turn
-        finally:
-            for fd in files:
-                os.close(fd)
-        return turn
-
     def _settle(self) -> Procedure[None]:
         live, pending = self._live, self._pending_settle
         if live is None or pending is None:
             return
-        self._pending_settle = None
         dialect, link = live.machine.dialect, live.machine.link
         exchange = Exchange(live, live.machine.send(dialect.settle(link, *pending)), self._patience)
         yield exchange
+        self._pending_settle = None
         if exchange.ended:
             self._drop(live)
         else:
@@ -268,6 +285,7 @@ class PersistentSession(OwningSession):
         """Account for a command that runs on in its shell: the next one gets a new shell with the state before it."""
         with self._mutex:
             self._live = None
+        self._pending_settle = None
         if self._checkpoint is None:
             self._workdir = self._settings.workdir
             outcome.shell_state = "restarted"
@@ -286,7 +304,6 @@ class PersistentSession(OwningSession):
     def _bury(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         """Account for the end of the shell: what is kept of its state, and what the caller must be told."""
         checkpoint = turn.checkpoint
-        self._drop(live)
         self._exit_code = outcome.exit_code or 0
         why = ""
         if turn.lost:
@@ -299,6 +316,7 @@ class PersistentSession(OwningSession):
                 "errexit (set -e) ended the shell at a failing command; it is off again in the new one."
             )
         self._checkpoint_workdir()
+        self._drop(live)
 
     def _state_after_death(self, checkpoint: Checkpoint | None, notes: list[str], why: str) -> ShellState:
         if why:
@@ -309,6 +327,7 @@ class PersistentSession(OwningSession):
             if missing:
                 notes.append(f"The shell ended; a new one has its state, except for: {missing}.")
             return "restored"
+        self._pending_settle = None  # what is known of the state is from before it
         if self._checkpoint is not None:
             notes.append(
                 "The shell ended without saving its state (killed, replaced by exec, or an EXIT trap of its own); a "
@@ -333,10 +352,12 @@ class PersistentSession(OwningSession):
         if not (self._may_be_unfit and silent and turn.finished is not None and turn.finished.exit_code):
             return False
         yield from self._print_state()
-        return self._live is None
+        return self._live is None or self._live.process.exit_code() is not None
 
-    def _note_recovery(self, outcome: Outcome) -> None:
+    def _note_recovery(self, live: LiveShell, turn: Turn, outcome: Outcome) -> None:
         self._workdir_key = None
+        if turn.recoveries == 1 and not live.machine.link.shadowed:
+            return  # nothing was in the way: bash gives a line up at some errors (`exit 1 2`), the report included
         outcome.notes.append(
             "A function or setting of this shell stood in the way of reporting the command's end; shellkit went "
             "round it. If you redefined printf, eval, command or builtin, rename your function."
@@ -389,14 +410,15 @@ class PersistentSession(OwningSession):
         live = self._live
         if live is None or self._finished:
             return
+        live.quick = False  # it is not, and nobody waits; nor is the first command after a pause
         exchange = Checkpointing(live, live.machine.checkpoint(), self._settings.start_timeout)
         yield exchange
         if exchange.checkpoint is not None:
             self._checkpoint = exchange.checkpoint
             self._checkpoint_is_new = True
-        if exchange.ended:
-            self._drop(live)
-        elif exchange.checkpoint and (reason := live.machine.dialect.why_unusable(exchange.checkpoint)):
+        if exchange.ended or exchange.checkpoint is None:
+            return  # `_have_shell` notices the end, and tells the next caller
+        if reason := live.machine.dialect.why_unusable(exchange.checkpoint):
             self._late_notes.append(f"The shell was replaced: {reason}. The new one has its state, without that.")
             live.process.kill_shell()
             live.wait_for_end()

@@ -15,6 +15,7 @@ from ..process.tree import Containment
 from ..protocol.base import Call
 from .base import RunCall, SessionSettings, StreamName
 from .drive import Procedure
+from .exchange import Exchange
 from .live import LiveShell
 from .outcome import Outcome
 from .turn import Turn
@@ -72,7 +73,7 @@ def run_startup_commands(
     """Run what every new shell runs first; one that fails is noted.
 
     Raises:
-        SpawnError: one of them ended the shell.
+        SpawnError: one of them ended the shell, or did not end.
     """
     for command in settings.startup_commands:
         call = RunCall(command=command, text=command.encode(), timeout=settings.start_timeout)
@@ -86,6 +87,11 @@ def run_startup_commands(
         said = (stderr.buffer.text() or stdout.buffer.text()).strip()[-300:]
         live.discard_output()
         if turn.ended:
-            raise SpawnError(f"a startup command ended the shell (exit code {outcome.exit_code}): {command}; {said}")
+            how = f"ended the shell (exit code {outcome.exit_code})"
+            if turn.expired:
+                how = f"did not end within start_timeout ({settings.start_timeout:g} s)"
+            raise SpawnError(f"a startup command {how}: {command}{f'; it said: {said}' if said else ''}")
+        if not turn.recoveries and live.machine.dialect.may_shadow(call.text):
+            yield Exchange(live, live.machine.watch(call.text))
         if outcome.exit_code:
             notes.append(f"Startup command failed with exit code {outcome.exit_code}: {command!r}. {said}".rstrip())

@@ -116,8 +116,8 @@ class Starter:
         with self._mutex:
             if self._preparing or self._spare is not None or self._closed:
                 return
-            self._preparing = True
-        self._attendant.run(lambda: self._make_spare(workdir))
+            self._attendant.run(lambda: self._make_spare(workdir))
+            self._preparing = True  # last, for who waits for it would wait for ever if KeyboardInterrupt came between
 
     def keep(self, live: LiveShell, workdir: bytes) -> None:
         """Keep an unused shell as the spare one."""
@@ -211,7 +211,7 @@ class Starter:
             return  # the next `open` tries again, and tells whoever called it
         finally:
             with self._mutex:
-                kept = live is not None and not self._closed
+                kept = live is not None and self._spare is None and not self._closed
                 if live is not None and kept:
                     self._spare = (circumstances, live)
                 self._preparing = False
@@ -255,17 +255,9 @@ class _Prepared(Exchange):
     def __init__(self, stop: StopRequest, starter: Starter) -> None:
         self._starter = starter
         self._look_at = time.monotonic() + 1.0
-        self._poller = select.epoll()
-        self._poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
+        self.poller, self.home = select.epoll(), None
+        self.poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
         self.more = False
-
-    @property
-    def home(self) -> LiveShell | None:
-        return None
-
-    @property
-    def poller(self) -> select.epoll:
-        return self._poller
 
     @property
     def deadline(self) -> float:
@@ -275,7 +267,7 @@ class _Prepared(Exchange):
         return
 
     def close(self) -> None:
-        self._poller.close()
+        self.poller.close()
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         self._look_at = time.monotonic() + 1.0

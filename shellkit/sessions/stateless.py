@@ -17,7 +17,7 @@ from .leftovers import hand_over, set_aside
 from .live import LiveShell
 from .outcome import Outcome, build_result
 from .owning import OwningSession
-from .preparing import prepare_call, run_startup_commands
+from .preparing import run_startup_commands
 from .turn import LastTurn
 from .turnstile import Turnstile
 
@@ -54,7 +54,7 @@ class StatelessSession(OwningSession):
         try:
             yield from run_startup_commands(live, self._settings, self._containment, outcome.notes)
             yield from self._arrange(live, call)
-            turn = yield from self._take_turn(live, call)
+            turn = yield from self._take_turn(LastTurn, live, call, 0)
             outcome.take(turn)
             handed_over = turn.handed_over
             leave = hand_over if handed_over else set_aside
@@ -88,22 +88,3 @@ class StatelessSession(OwningSession):
             if call.workdir is not None:
                 raise InvalidWorkdir(f"cannot enter the working directory {os.fsdecode(call.workdir)}; nothing ran")
             raise SpawnError("the shell refused the variables of env for this command, which did not run")
-
-    def _take_turn(self, live: LiveShell, call: RunCall) -> Procedure[LastTurn]:
-        files: list[int] = []
-        try:
-            line = live.machine.begin_last(prepare_call(live, self._settings, self._pipes, call, 0, files))
-            self._containment.command_starts()
-            turn = LastTurn(
-                live,
-                line,
-                call.timeout,
-                self._settings.grace,
-                lingers=b">(" in call.text,
-                hands_over=call.on_timeout == "background",
-            )
-            yield turn
-        finally:
-            for fd in files:
-                os.close(fd)
-        return turn

@@ -20,6 +20,8 @@ __all__ = ["LastTurn", "Turn"]
 _BUDGET = 1 << 21
 #: Seconds after which a command's output is looked at while it runs.
 LISTEN_AFTER = 0.001
+#: Seconds that a command takes at the most after which the next one is polled for (docs/decisions/busy-polling.md).
+_QUICK = 0.0005
 #: Seconds to wait for `>(...)`: the shell does not wait for it, but what it prints belongs to the command.
 _LINGER = 0.1
 #: When the later rungs come, as parts of the grace period.
@@ -112,6 +114,7 @@ class Turn(Exchange):
 
     def _conclude(self) -> bool:
         self.duration = time.monotonic() - self.started
+        self.live.quick = self.duration < _QUICK
         self.live.unwatch_captures()
         if self.ended and self.checkpoint is None:
             # A user's EXIT trap runs when the redirections are undone: what it prints arrives as noise.

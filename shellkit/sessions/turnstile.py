@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 
@@ -69,10 +70,9 @@ class Turnstile:
     def enter_blocking(self) -> None:
         """Wait in this thread for the turn."""
         waiter = _ThreadWaiter()
-        if self._join(waiter):
-            return
         try:
-            waiter.event.wait()
+            if not self._join(waiter):
+                waiter.event.wait()
         except BaseException:
             self._withdraw(waiter)
             raise
@@ -80,10 +80,9 @@ class Turnstile:
     async def enter(self) -> None:
         """Wait in this task for the turn; a cancelled task leaves the queue and holds nobody up."""
         waiter = _TaskWaiter(asyncio.get_running_loop())
-        if self._join(waiter):
-            return
         try:
-            await waiter.future
+            if not self._join(waiter):
+                await waiter.future
         except BaseException:
             self._withdraw(waiter)
             raise
@@ -99,14 +98,15 @@ class Turnstile:
     def _join(self, waiter: _Waiter) -> bool:
         with self._mutex:
             if not self._busy:
-                self._busy = True
-                return True
-            self._queue.append(waiter)
-            return False
+                self._busy = waiter.admitted = True
+            else:
+                self._queue.append(waiter)
+        return waiter.admitted
 
     def _withdraw(self, waiter: _Waiter) -> None:
         with self._mutex:
             if not waiter.admitted:
-                self._queue.remove(waiter)
+                with contextlib.suppress(ValueError):  # KeyboardInterrupt may have come before it was in there
+                    self._queue.remove(waiter)
                 return
         self.leave()

@@ -82,12 +82,11 @@ class Approval:
         """Return whether a command with this judgement must be approved; what is denied is not asked about."""
         return self.mode == "always" or (self.mode == "policy" and judgement.verdict is not Verdict.ALLOW)
 
-    def wait_for(self, request: ApprovalRequest, judgement: Judgement) -> bool:
-        """Make the request good for one answer; return False if it needs none."""
+    def wait_for(self, request: ApprovalRequest, judgement: Judgement) -> ApprovalRequest | None:
+        """Return the request, good for one answer; None if it needs none."""
         if not self.needed(judgement) or self._memory.recall(request, judgement) is not None:
-            return False
-        self._pending.add(request)
-        return True
+            return None
+        return self._pending.add(request)
 
     async def decide(self, request: ApprovalRequest, judgement: Judgement, answer: Answer | None) -> Leave:
         """Return the leave to run what `request` asks for.
@@ -166,7 +165,7 @@ class Approval:
     def _answered(self, request: ApprovalRequest, answer: Answer) -> Decision:
         try:
             asked = _request(answer.request)
-            asked = self._pending.settle(asked.id, asked.digest)
+            self._pending.settle(asked)
             if (asked.command, *asked.key) != (request.command, *request.key):
                 raise CommandDenied("what was approved is another command, or for another directory; ask again")
             return _checked(answer.decision, bools=True)

@@ -111,7 +111,8 @@ class Tool(ABC, Generic[Asked, Result]):
         """Return what a person must approve before `call` would run this; None if nobody is asked.
 
         For frameworks that stop and go on later: show `request.to_dict()`, then `resume` with the answer. It has no
-        side effect but to make the request good for one `resume`, so it may be called as often as a framework likes.
+        side effect but to make the request good for one `resume`, so it may be called as often as a framework likes:
+        of those that are not answered the latest 1,000 are good, and an older one is refused with "ask again".
         A call that would be refused anyway needs no approval either: `call` says why.
         """
         try:
@@ -119,8 +120,7 @@ class Tool(ABC, Generic[Asked, Result]):
             judgement = self.gate.judge(wanted)
             if not self.gate.asks(wanted, judgement):
                 return None
-            request = self.gate.request(wanted, judgement)
-            return request if self.gate.approval.wait_for(request, judgement) else None
+            return self.gate.approval.wait_for(self.gate.request(wanted, judgement), judgement)
         except (InvalidArguments, Refused):
             return None
         except Exception:  # noqa: BLE001  (`call` meets the same error, refuses, and tells the model)

@@ -15,8 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageFunctionToolCall
-from openai.types.responses import ResponseFunctionShellToolCall, ResponseFunctionToolCall, response_input_item
-from openai.types.responses.response_output_item import LocalShellCall
+from openai.types.responses import (
+    ResponseApplyPatchToolCall,
+    ResponseCustomToolCall,
+    ResponseCustomToolCallOutput,
+    ResponseFunctionShellToolCall,
+    ResponseFunctionToolCall,
+    response_input_item,
+)
+from openai.types.responses.response_output_item import LocalShellCall, McpApprovalRequest
 from pydantic import BaseModel
 
 from shellkit import BlockingExecutor
@@ -34,6 +41,9 @@ MODELS: dict[str, type[BaseModel]] = {
     "shell_call_output": response_input_item.ShellCallOutput,
     "local_shell_call_output": response_input_item.LocalShellCallOutput,
     "function_call_output": response_input_item.FunctionCallOutput,
+    "custom_tool_call_output": ResponseCustomToolCallOutput,
+    "apply_patch_call_output": response_input_item.ApplyPatchCallOutput,
+    "mcp_approval_response": response_input_item.McpApprovalResponse,
 }
 
 
@@ -317,7 +327,27 @@ MALFORMED = [
 ]
 
 
+#: Calls of tools that shellkit offers to nobody.
+CUSTOM = {"type": "custom_tool_call", "id": "ct_1", "call_id": "call_1", "name": "run_shell", "input": "touch made"}
+PATCH = {
+    "type": "apply_patch_call",
+    "id": "apc_1",
+    "call_id": "call_1",
+    "status": "completed",
+    "operation": {"type": "create_file", "path": "made", "diff": "+x"},
+    "caller": {"type": "direct"},
+}
+MCP = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "x", "server_label": "y", "arguments": "{}"}
+MALFORMED += [
+    (CUSTOM, "nothing here answers a custom_tool_call; call the tools that you were given"),
+    (PATCH, "nothing here answers a apply_patch_call"),
+    (MCP, "nothing here answers a mcp_approval_request"),
+]
+
 PACKAGE: dict[str, type[openai.BaseModel]] = {
+    "custom_tool_call": ResponseCustomToolCall,
+    "apply_patch_call": ResponseApplyPatchToolCall,
+    "mcp_approval_request": McpApprovalRequest,
     "shell_call": ResponseFunctionShellToolCall,
     "local_shell_call": LocalShellCall,
     "function_call": ResponseFunctionToolCall,
@@ -345,6 +375,9 @@ UNANSWERABLE = [
     ({**local_shell_call(["touch", "made"]), "call_id": None}, "a local_shell_call without an id"),
     ({**function_call("{}"), "call_id": None}, "a function_call without an id"),
     ({**chat_call("{}"), "id": None}, "a function without an id"),
+    ({**CUSTOM, "call_id": None}, "a custom_tool_call without an id"),
+    ({**MCP, "id": ""}, "a mcp_approval_request without an id"),
+    ({"type": "computer_call", "call_id": "c", "id": "cu_1"}, "an item of type 'computer_call' cannot be answered"),
     (shell_call("touch made", container_id="cntr_1"), "OpenAI runs it in its container"),
     (made.message("hello"), "an item of type 'message' cannot be answered: only shell_call, "),
     ({}, "an item of type None cannot be answered"),
@@ -380,11 +413,16 @@ def test_only_calls_for_us_need_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "item", [shell_call("x"), local_shell_call(["x"]), function_call("{}"), chat_call("{}")], ids=lambda i: i["type"]
+    "item",
+    [shell_call("x"), local_shell_call(["x"]), function_call("{}"), chat_call("{}"), CUSTOM, PATCH, MCP],
+    ids=lambda i: i["type"],
 )
 def test_any_call_can_be_refused(item: dict[str, Any]) -> None:
     """Issue 4.2: a loop that does not run a call has an answer for it, of its kind."""
-    assert "The user stopped this." in json.dumps(checked(refusal(item, "The user stopped this.")))
+    given = checked(refusal(item, "The user stopped this."))
+    assert "The user stopped this." in json.dumps(given)
+    assert given.get("approve", False) is False
+    assert given.get("status", "completed") == ("failed" if item is PATCH else "completed")
 
 
 def test_a_cancelled_answer_ends_the_command(tool: ShellTool, sleeps: Any, eventually: Callable[..., None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
 import stat
@@ -21,6 +22,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from shellkit.agent.broker import Broker
+from shellkit.agent.failures import explain
 from shellkit.agent.parent import Parent
 from shellkit.agent.terms import AgentRefused, Invitation, Terms
 from shellkit.policy.approvals import ApprovalRequest, Decision
@@ -126,13 +128,33 @@ def test_a_key_that_is_refused() -> None:
     with_broker(body, [Failure(401, "Incorrect API key provided: secret")])
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"), [(Failure(401, "no"), "set OPENAI_API_KEY"), (Failure(403, "no"), "ask for access")]
+)
+def test_whose_key_is_refused(failure: Failure, told: str) -> None:
+    """Issue 4.4: a sub-agent has no key, so what is told of one says whose it is and who can mend it."""
+
+    async def body(broker: Broker) -> None:
+        async with Parent(broker.invitation, "t") as parent:
+            with pytest.raises(openai.APIStatusError) as caught:
+                await parent.client.responses.create(model="m", input="x")
+        explained = explain(caught.value, base_url=str(parent.client.base_url), model="m")
+        assert explained.misconfigured
+        assert told in explained.text
+        assert "the user of the first agent must mend it there" in explained.text
+        assert "http://127.0.0.1" in explained.text
+        assert "http://parent" not in explained.text
+
+    with_broker(body, [failure])
+
+
 def test_a_model_that_cannot_be_reached() -> None:
     """Issue 4: no connection is an error that the sub-agent's client understands."""
 
     async def main() -> None:
         client = AsyncOpenAI(base_url="http://127.0.0.1:9/v1", api_key="x", max_retries=0)
         async with client, Broker(client, TERMS, None) as broker, Parent(broker.invitation, "t") as parent:
-            with pytest.raises(openai.APIStatusError, match="Connection error") as caught:
+            with pytest.raises(openai.APIStatusError, match=r"cannot be reached.*user of the first agent") as caught:
                 await parent.client.responses.create(model="m", input="x")
             assert caught.value.status_code == 502
 
@@ -266,8 +288,8 @@ def test_terms_are_lent_on() -> None:
     ("asked", "why"),
     [
         ({"approve": "never"}, "may not be laxer"),
-        ({"wrong": 1}, "no request for a sub-agent"),
-        ({"approve": "maybe"}, "no request for a sub-agent"),
+        ({"wrong": 1}, "no request for a sub-agent: there is no field 'wrong'"),
+        ({"approve": "maybe"}, "no request for a sub-agent: 'approve' must be one of 'ask', 'policy', 'never', and"),
     ],
 )
 def test_what_is_laxer_or_wrong_is_refused(asked: dict[str, Any], why: str) -> None:
@@ -279,6 +301,38 @@ def test_what_is_laxer_or_wrong_is_refused(asked: dict[str, Any], why: str) -> N
         assert broker.running == 0
 
     with_broker(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        *[({"model": wrong}, "model") for wrong in (3, ["m"], {}, True)],
+        *[({"api": wrong}, "api") for wrong in (3, "soap", [])],
+        *[({"approve": wrong}, "approve") for wrong in (0, {}, "")],
+        ({"typing": 1.5}, "typing"),
+        ({"policy": 3}, "policy"),
+        *[({name: wrong}, name) for name in ("audit", "log", "workdir") for wrong in (3, "", "x", "/\0", "/\ud800")],
+        ({"confinement": ["off"]}, "confinement"),
+        ({"environment": {"A": "2"}}, "environment"),
+        *[({name: wrong}, name) for name in ("max_turns", "max_tokens") for wrong in ("x", 0, -1, 1.5, True, [])],
+        ({"task": 3}, "task"),
+        ({"self": 3}, "self"),
+    ],
+)
+def test_a_field_of_a_wrong_type(body: dict[str, Any], field: str) -> None:
+    """Issue 4, sub-agents: who asks wrongly is told which field is wrong, and no sub-agent is started."""
+
+    async def main(broker: Broker) -> None:
+        transport = httpx2.AsyncHTTPTransport(uds=broker.invitation.socket)
+        headers = {"Authorization": f"Bearer {broker.invitation.id}"}
+        async with httpx2.AsyncClient(transport=transport, base_url="http://parent", headers=headers) as client:
+            answer = await client.post("/agents", content=json.dumps(body))
+        assert answer.status_code == 400
+        assert "this is no request for a sub-agent: " in answer.json()["error"]["message"]
+        assert f"'{field}'" in answer.json()["error"]["message"]
+        assert broker.running == 0
+
+    with_broker(main)
 
 
 # -- approvals --------------------------------------------------------------------------------------------
@@ -357,7 +411,7 @@ def test_tokens_that_are_none(used: dict[str, Any]) -> None:
 
     async def body(broker: Broker) -> None:
         async with Parent(broker.invitation, "t") as child:
-            with pytest.raises(AgentRefused, match="whole numbers"):
+            with pytest.raises(AgentRefused, match="must be whole numbers"):
                 await child._ask("/usage", used)
 
     with_broker(body, charge=lambda *tokens: charged.append(tokens))

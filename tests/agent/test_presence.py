@@ -19,6 +19,12 @@ from shellkit.agent.server import PrivateServer
 from shellkit.process.update import ProcessInfo
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _of_last_resort() -> None:
+    """Make the directory in /tmp beforehand: it is this user's, and stays."""
+    private_directory("/tmp")
+
+
 @pytest.fixture(autouse=True)
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A runtime directory with a name that is short enough for sockets (unix(7): 108 bytes)."""
@@ -134,7 +140,7 @@ def test_a_directory_of_ones_own(tmp_path: Path) -> None:
 def test_without_a_runtime_directory(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> None:
     """Issue 5.7: where there is no XDG_RUNTIME_DIR, or not any more, the sockets are below TMPDIR."""
     monkeypatch.setattr(tempfile, "tempdir", str(runtime))
-    for value in ("", "/missing"):
+    for value in ("", "/missing", "."):
         monkeypatch.setenv("XDG_RUNTIME_DIR", value)
         assert runtime_directory() == str(runtime / f"shellkit-{os.geteuid()}")
 
@@ -148,15 +154,30 @@ def test_no_room_for_a_socket() -> None:
         assert server.path
 
 
-def test_too_long_a_name(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> None:
+def test_too_long_a_name(runtime: Path) -> None:
     """Bad input: a directory whose name is too long for a socket is refused with the remedy, and left empty."""
     long = runtime / ("x" * 100)
     long.mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    server = PrivateServer(IncomingRequest.end, "x-")
+    with pytest.raises(ShellkitError, match="set TMPDIR to another directory, with a short name"):
+        asyncio.run(server.open(str(long)))
+    assert os.listdir(long) == []
+
+
+@pytest.mark.parametrize("length", [1, *range(38, 50), 89])
+def test_names_of_any_length(monkeypatch: pytest.MonkeyPatch, runtime: Path, length: int) -> None:
+    """Issue 5.7: where XDG_RUNTIME_DIR, or TMPDIR too, has a long name, an agent and who looks for it use another."""
+    directory = runtime / ("x" * length)
+    directory.mkdir()
 
     async def main() -> None:
-        with pytest.raises(ShellkitError, match="set TMPDIR to another directory, with a short name"):
-            await Presence(list).__aenter__()
+        async with Presence(list, number=length):
+            found = await asyncio.to_thread(running_agents)
+            assert RunningAgent(pid=os.getpid(), number=length) in found
 
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory))
+    monkeypatch.setattr(tempfile, "tempdir", str(runtime))
     asyncio.run(main())
-    assert os.listdir(runtime_directory()) == []
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    asyncio.run(main())

@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from shellkit import LocalExecutor
-from shellkit.agent import Agent, Stopped, Transcript
+from shellkit.agent import Agent, CallFinished, CallRequested, Stopped, Transcript
 from shellkit.testing.scripted_model import function_call, message, reasoning
 
 
@@ -84,6 +84,92 @@ def test_a_refusal_is_what_the_model_says(stage: Any) -> None:
         refusal = {**message(""), "content": [{"type": "refusal", "refusal": "I won't."}]}
         async with stage([[refusal]], stream=False) as on:
             assert await on.ends() == Stopped(reason="done", text="I won't.")
+
+    asyncio.run(main())
+
+
+CUSTOM = {"type": "custom_tool_call", "id": "i1", "call_id": "c1", "name": "exec", "input": "touch made"}
+PATCH = {"type": "apply_patch_call", "id": "i1", "call_id": "c1", "status": "completed", "operation": {"path": "made"}}
+MCP = {"type": "mcp_approval_request", "id": "c1", "name": "x", "server_label": "y", "arguments": "{}"}
+
+
+@pytest.mark.parametrize("item", [CUSTOM, PATCH, MCP], ids=lambda item: item["type"])
+@pytest.mark.parametrize("stateless", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_of_what_nobody_declared(stage: Any, item: dict[str, Any], stateless: bool, stream: bool) -> None:
+    """Issue 4, bad input: the model is told that there is no such tool, as the API demands, and goes on."""
+
+    async def main() -> None:
+        script = [[item, run_shell("echo 1", "c2")], [message("so be it")], [message("again")]]
+        async with stage(script, stateless=stateless, stream=stream) as on:
+            events = await on.run()
+            assert events[-1] == Stopped(reason="done", text="so be it")
+            asked: CallRequested = next(event for event in events if isinstance(event, CallRequested))
+            finished: CallFinished = next(event for event in events if isinstance(event, CallFinished))
+            assert (asked.call_id, asked.name) == ("c1", item.get("name", "apply_patch"))
+            assert "nothing here answers a" in finished.output.text
+            told = next(each for each in on.sent() if "c1" in (each.get("call_id"), each.get("approval_request_id")))
+            assert "call the tools that you were given" in json.dumps(on.sent())
+            assert told["type"] != item["type"] or stateless
+            assert on.told("c2").startswith("1\n")
+            assert await on.ends("more") == Stopped(reason="done", text="again")
+            assert list(on.workdir.iterdir()) == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("item", [CUSTOM, PATCH, MCP], ids=lambda item: item["type"])
+def test_a_resumed_call_of_what_nobody_declared(stage: Any, item: dict[str, Any], tmp_path: Path) -> None:
+    """Issue 4.4, --resume: such a call that was left open is answered before the conversation goes on."""
+
+    async def main() -> None:
+        with Transcript(tmp_path / "talk") as transcript:
+            transcript.begin("responses")
+            transcript.append([{"role": "user", "content": "go"}, {**item, "id": "c1"}])
+        with Transcript(tmp_path / "talk") as transcript:
+            async with stage([[message("fine")]], transcript=transcript) as on:
+                assert await on.ends("second") == Stopped(reason="done", text="fine")
+                assert "nothing here answers" in json.dumps(on.sent())
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "computer_call", "id": "cu", "call_id": "c", "status": "completed", "pending_safety_checks": []},
+        {"type": "tool_search_call", "id": "t", "call_id": "c", "execution": "client", "arguments": {}},
+        {"type": "call_of_the_future", "id": "f", "call_id": "c"},
+    ],
+    ids=lambda item: item["type"],
+)
+def test_a_call_that_nothing_can_answer(stage: Any, item: dict[str, Any]) -> None:
+    """Issue 4, bad input: it never looks like the end of the task, and the conversation can be gone on with."""
+
+    async def main() -> None:
+        async with stage([[message("I click."), item], [message("better")]]) as on:
+            stopped = await on.ends()
+            assert stopped.reason == "error"
+            assert f"the model makes a {item['type']}, which nothing here can answer" in stopped.error
+            assert await on.ends("do it in the shell") == Stopped(reason="done", text="better")
+
+    asyncio.run(main())
+
+
+def test_what_the_server_does_itself(stage: Any) -> None:
+    """Responses API: items that wait for no output of ours are no calls."""
+    items = [
+        {"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search", "query": "x"}},
+        {"type": "mcp_call", "id": "m", "name": "x", "server_label": "y", "arguments": "{}", "output": "1"},
+        {"type": "tool_search_call", "id": "t", "call_id": None, "execution": "server", "arguments": {}},
+        {"type": "program", "id": "p", "call_id": "p1", "code": "1", "fingerprint": "x"},
+        {"type": "program_output", "id": "q", "call_id": "p1", "result": "1", "status": "completed"},
+        {"type": "compaction", "id": "k", "encrypted_content": "x"},
+    ]
+
+    async def main() -> None:
+        async with stage([[reasoning(), *items, message("found")]]) as on:
+            assert await on.ends() == Stopped(reason="done", text="found")
 
     asyncio.run(main())
 

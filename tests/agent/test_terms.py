@@ -37,6 +37,7 @@ def terms(**chosen: Any) -> Terms:
         ({}, {"workdir": "/elsewhere"}, {"workdir": "/elsewhere"}),
         ({}, {"confinement": "root"}, {"confinement": "root"}),
         ({"confinement": "root"}, {"workdir": "/w/sub"}, {"confinement": "root", "workdir": "/w/sub"}),
+        ({"confinement": "root", "policy": "p", "audit": "/a"}, dict.fromkeys(["confinement", "policy", "audit"]), {}),
     ],
 )
 def test_what_is_lent(parent: dict[str, Any], asked: dict[str, Any], lent: dict[str, Any]) -> None:

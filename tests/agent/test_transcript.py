@@ -171,13 +171,23 @@ def test_files_that_are_none(tmp_path: Path, content: bytes) -> None:
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    """Issue 4.4: a directory, a missing one, a FIFO and a file in use are refused with the remedy."""
+    """Issue 4.4: a directory, a missing one, a FIFO, a device without end and a file in use are refused with the remedy."""
     os.mkfifo(tmp_path / "fifo")
-    for path in (tmp_path, tmp_path / "missing" / "file", tmp_path / "fifo"):
+    for path in (tmp_path, tmp_path / "missing" / "file", tmp_path / "fifo", "/dev/full"):
         with pytest.raises(TranscriptError, match="name another file"):
             Transcript(path)
     with Transcript(tmp_path / "file"), pytest.raises(TranscriptError, match="in use by another agent"):
         Transcript(tmp_path / "file")
+
+
+def test_a_current_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D5: where the caller stands in a deleted directory, a transcript there is refused by name."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(TranscriptError, match="talk cannot be used: No such file"):
+        Transcript("talk")
 
 
 def test_another_api(stage: Any, tmp_path: Path) -> None:

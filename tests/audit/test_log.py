@@ -226,6 +226,16 @@ def test_paths_that_are_no_file(tmp_path: Path, name: str) -> None:
     assert issubclass(AuditError, ShellkitError)
 
 
+def test_a_current_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H9, D5: so is a log in a directory that has been deleted."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(AuditError, match=r"the audit log log cannot be opened: No such file.* name another path"):
+        AuditLog("log")
+
+
 def test_after_close(path: Path) -> None:
     """H9: a closed log records nothing, and says so instead of letting the command run."""
     log = AuditLog(path)

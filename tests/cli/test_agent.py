@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,12 @@ def test_lines_from_a_pipe(shellkit: Shellkit, openai_server: StartServer) -> No
     assert output_of(server.model.requests[3]).startswith("kept\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def heed(number: signal.Signals) -> None:
+    """Let a signal do what it does, also where the tests run under nohup(1)."""
+    signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_the_turn(start: Start, openai_server: StartServer, number: signal.Signals) -> None:
     """Issue 4: a signal while the model is asked ends the turn, and nothing is left."""
     asked = threading.Event()
@@ -156,11 +162,51 @@ def test_signals_end_the_turn(start: Start, openai_server: StartServer, number: 
         return Hang()
 
     server = openai_server(script)
-    with start(*options(server, "x"), env={"OPENAI_API_KEY": KEY}) as process:
+    with start(*options(server, "x"), env={"OPENAI_API_KEY": KEY}, preexec_fn=partial(heed, number)) as process:
         assert asked.wait(30)
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
-    assert (out, err, process.returncode) == (b"", b"shellkit: note: interrupted\n", 130)
+    assert (out, err, process.returncode) == (b"", b"shellkit: note: interrupted\n", 128 + number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_the_conversation(start: Start, openai_server: StartServer, number: signal.Signals) -> None:
+    """Issue 4: what ends a process ends it also while the model is asked, and not the turn alone."""
+    asked = threading.Event()
+
+    def script(_: dict[str, Any]) -> Step:
+        asked.set()
+        return Hang()
+
+    server = openai_server(script)
+    heeded = {"env": {"OPENAI_API_KEY": KEY}, "preexec_fn": partial(heed, number)}
+    with start(*options(server), stdin=subprocess.PIPE, **heeded) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"one\ntwo\n")
+        process.stdin.flush()
+        assert asked.wait(30)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    assert len(server.model.requests) == 1
+
+
+def test_under_nohup(start: Start, openai_server: StartServer) -> None:
+    """nohup(1): an agent that shall outlive its terminal does."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def script(_: dict[str, Any]) -> Step:
+        asked.set()
+        assert go_on.wait(30)
+        return [message("done")]
+
+    ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    words = options(openai_server(script), "x")
+    with start(*words, env={"OPENAI_API_KEY": KEY}, preexec_fn=ignore) as process:
+        assert asked.wait(30)
+        process.send_signal(signal.SIGHUP)
+        go_on.set()
+        out, err = process.communicate(timeout=30)
+    assert (out, err, process.returncode) == (b"done\n", b"", 0)
 
 
 # -- programs and output ----------------------------------------------------------------------------------
@@ -188,6 +234,25 @@ def test_cut_output_is_read(shellkit: Shellkit, openai_server: StartServer, tmp_
     assert output_of(server.model.requests[2]).startswith("50000\n")
     assert list((tmp_path / "work").iterdir()) == []
     assert [path for path in temporary.rglob("*") if path.is_file()] == []
+
+
+def test_a_log_on_a_full_disk(shellkit: Shellkit, openai_server: StartServer) -> None:
+    """Bad input: what cannot be logged is said in one line, and the task is done."""
+    server = openai_server([[run("true")], [message("done")]])
+    done = shellkit(*options(server, "--log", "/dev/full", "x"), env={"OPENAI_API_KEY": KEY})
+    assert (done.stdout, done.returncode) == ("done\n", 0)
+    assert done.stderr.startswith("shellkit: note: cannot log to /dev/full (No space left on device); make room")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("task", ["", " \n", "-"])
+def test_an_empty_task(shellkit: Shellkit, openai_server: StartServer, task: str) -> None:
+    """Bad input: a variable that is not set is no task, and the model is not asked."""
+    server = openai_server([])
+    done = shellkit(*options(server, task), env={"OPENAI_API_KEY": KEY})
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert "the task is empty" in done.stderr
+    assert server.model.requests == []
 
 
 @pytest.mark.parametrize("workdir", ["/", "."])

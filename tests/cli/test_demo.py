@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from shellkit.cli.demo import STEPS
 
 Shellkit = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.mark.slow
@@ -34,3 +37,17 @@ def test_demo_of_a_missing_shell(shellkit: Shellkit) -> None:
     done = shellkit("demo", "--shell", "no-such-shell")
     assert done.returncode == 2
     assert done.stderr.startswith("Error: shell not found")
+
+
+@pytest.mark.slow
+def test_a_demo_that_is_ended(start: Start, tmp_path: Path) -> None:
+    """G3: SIGTERM leaves no directory behind. Slow: it waits for a demo to be on its way."""
+    with start("demo", env={"TMPDIR": str(tmp_path)}) as process:
+        assert process.stdout is not None
+        while b"user: greet me" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert not list(tmp_path.glob("shellkit-demo-*"))

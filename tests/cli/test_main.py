@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 Shellkit = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 def test_help_lists_the_commands(shellkit: Shellkit) -> None:
@@ -53,11 +54,40 @@ def test_closed_streams(closed: str, tmp_path: Path) -> None:
     assert subprocess.run(words, capture_output=True, timeout=60).returncode == 0
 
 
-def test_a_full_disk() -> None:
-    """Contract C2: what cannot be written is said in one line."""
-    words = [sys.executable, "-m", "shellkit", "run", "echo printed"]
+PRINTING = (
+    "--help",
+    "--version",
+    "run 'echo printed'",
+    "run --json true",
+    "ps",
+    "doctor",
+    "doctor --json",
+    "demo",
+    "policy check ls",
+    "policy check --json ls",
+    "audit verify LOG",
+    "audit show LOG",
+    "audit show --json LOG",
+    "play CAST",
+)
+
+
+@pytest.mark.parametrize("line", PRINTING)
+def test_output_that_cannot_be_written(line: str, start: Start, shellkit: Shellkit) -> None:
+    """Contract C2: a full disk is one line on stderr and exit code 2, a reader that has gone is exit code 141."""
+    if "LOG" in line or "CAST" in line:
+        shellkit("run", "--audit", "LOG", "echo printed")
+        shellkit("repl", "--record", "CAST", input="echo printed")
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, timeout=60)
-    assert done.returncode != 0
-    assert done.stderr.startswith(b"shellkit: note: the output cannot be written: No space left on device; make room")
-    assert done.stderr.count(b"\n") == 1
+        process = start(*shlex.split(line), stdout=full)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said.startswith(b"shellkit: note: the output cannot be written: No space left on device; make room")
+    assert said.count(b"\n") == 1
+    process = start(*shlex.split(line))
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == 141
+    assert process.stderr is not None
+    with process.stderr:
+        assert process.stderr.read() == b""

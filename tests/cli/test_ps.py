@@ -62,6 +62,25 @@ def test_programs_are_listed(
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, "no program runs\n", "")
 
 
+def test_where_the_temporary_directory_has_a_long_name(
+    start: Start,
+    shellkit: Shellkit,
+    openai_server: StartServer,
+    eventually: Callable[..., None],
+    environ: dict[str, str],
+) -> None:
+    """Issue 5.7: without XDG_RUNTIME_DIR, an agent whose sockets have no room below TMPDIR is found all the same."""
+    environ["TMPDIR"] = os.path.join(environ.pop("XDG_RUNTIME_DIR"), "x" * 90)
+    os.mkdir(environ["TMPDIR"])
+    agent = started(start, openai_server(script), eventually)
+    listed = shellkit("ps").stdout
+    assert re.search(rf"^{agent.pid} .* sleep 1000$", listed, re.MULTILINE)
+    assert re.search(r"^\d+ +1 +1 .* cat$", listed, re.MULTILINE)
+    agent.send_signal(signal.SIGTERM)
+    agent.communicate(timeout=30)
+    assert not re.search(rf"^{agent.pid} ", shellkit("ps").stdout, re.MULTILINE)
+
+
 def test_a_killed_agent(
     start: Start,
     shellkit: Shellkit,

@@ -47,6 +47,21 @@ def outputs(server: OpenAIServer) -> list[str]:
     return [output for body in server.model.requests if body["model"] == "m" and (output := parts(body)[1])]
 
 
+def test_a_key_that_only_the_first_agent_can_mend(shellkit: Shellkit, openai_server: StartServer) -> None:
+    """Issue 4.4: a sub-agent whose model is refused says that the key is the first agent's."""
+
+    def child(said: str, output: str) -> Step:
+        return Failure(401, f"Incorrect API key provided: {KEY}")
+
+    server = openai_server(parent_of(run("shellkit agent --model child count; echo $?"), child=child))
+    assert start(shellkit, server).returncode == 0
+    (told,) = outputs(server)
+    assert "does not accept the API key" in told
+    assert "the user of the first agent must mend it there" in told
+    assert KEY not in told
+    assert told.startswith("2\n")
+
+
 def test_two_sub_agents_count_side_by_side(shellkit: Shellkit, openai_server: StartServer, tmp_path: Path) -> None:
     """Issue 4, the seed's task: two sub-agents count files at once, and the parent writes their sum to results.txt."""
     for name, count in (("left", 3), ("right", 4)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,6 +112,23 @@ def test_pagers_and_prompts_are_harmless(
     assert open_shell(mode=mode).run(f"echo ${name}").stdout == f"{value}\n"
     assert open_shell(mode=mode, env={name: "mine"}).run(f"echo ${name}").stdout == "mine\n"
     assert open_shell(mode=mode, env={name: None}).run(f"echo ${{{name}-unset}}").stdout == "unset\n"
+
+
+@pytest.mark.requires("git")
+def test_git_opens_no_window_for_a_password(
+    monkeypatch: pytest.MonkeyPatch, open_shell: Any, mode: str, tmp_path: Path
+) -> None:
+    """H8: git asks neither the terminal nor a program of the desktop or the editor that the host was started from."""
+    asking = tmp_path / "ask"
+    asking.write_text("#!/bin/sh\necho asked >&2\n")
+    asking.chmod(0o755)
+    monkeypatch.setenv("GIT_ASKPASS", str(asking))
+    monkeypatch.setenv("SSH_ASKPASS", str(asking))
+    command = f"printf 'protocol=https\\nhost=example.invalid\\n' | git -c core.askPass={asking} credential fill"
+    result = open_shell(mode=mode, env={"HOME": str(tmp_path)}).run(command)
+    assert (result.stdout, result.exit_code) == ("", 128)
+    assert "terminal prompts disabled" in result.stderr
+    assert "asked" not in result.stderr
 
 
 def test_the_environment_is_read_when_a_shell_starts(

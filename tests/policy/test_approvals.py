@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 
 import attrs
 import pytest
@@ -121,22 +122,45 @@ def test_a_decision_survives_json() -> None:
 def test_a_pending_approval_runs_what_was_approved_once() -> None:
     """sec-approval-what-you-see: replayed, foreign or altered approvals are refused; repeating the question is fine."""
     pending, elsewhere = PendingApprovals(), PendingApprovals()
-    asked = request("echo 1")
-    pending.add(asked)
-    pending.add(asked)
+    asked, again = (pending.add(request("echo 1")) for _ in range(2))
+    assert asked != again
+    assert attrs.evolve(asked, id="r1") == request("echo 1")
+    with pytest.raises(CommandDenied, match="another conversation; ask again"):
+        elsewhere.settle(asked)
     with pytest.raises(CommandDenied, match="another conversation"):
-        elsewhere.settle(asked.id, asked.digest)
-    with pytest.raises(CommandDenied, match="another command"):
-        pending.settle(asked.id, request("echo 2").digest)
-    with pytest.raises(CommandDenied, match="another command"):
-        pending.settle(asked.id, request("echo 1", workdir="/elsewhere").digest)
+        pending.settle(request("echo 1"))
+    for other in ({"command": "echo 2"}, {"canonical": "echo 2"}, {"workdir": "/elsewhere"}, {"shell": "sh"}):
+        with pytest.raises(CommandDenied, match="another command"):
+            pending.settle(attrs.evolve(asked, **other))
+    pending.settle(asked)
     with pytest.raises(CommandDenied, match="used already"):
-        pending.add(request("echo 2"))
-    assert pending.settle(asked.id, asked.digest) is asked
+        pending.settle(asked)
     with pytest.raises(CommandDenied, match="used already"):
-        pending.settle(asked.id, asked.digest)
-    with pytest.raises(CommandDenied, match="used already"):
-        pending.add(asked)
+        pending.settle(attrs.evolve(pending.add(asked), id=asked.id))
+    pending.settle(again)
+
+
+def test_what_nobody_answers_is_forgotten() -> None:
+    """sec-approval-what-you-see: of 100,000 questions the latest 1,000 wait, and what was answered stays answered."""
+    pending = PendingApprovals()
+    answered = pending.add(request("echo answered"))
+    pending.settle(answered)
+    question = request("echo x")
+    tracemalloc.start()
+    try:
+        asked = [pending.add(question).id for _ in range(100_000)]
+        kept = [attrs.evolve(question, id=each) for each in (asked[0], asked[-1001], asked[-1000], asked[-1])]
+        del asked
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    for gone in (answered, *kept[:2]):
+        with pytest.raises(CommandDenied, match=r"has expired, or .* ask again"):
+            pending.settle(gone)
+    for waiting in kept[2:]:
+        pending.settle(waiting)
+        with pytest.raises(CommandDenied, match="used already"):
+            pending.settle(waiting)
 
 
 def recalled(memory: ApprovalMemory, command: str, **fields: str) -> bool | None:
@@ -229,6 +253,8 @@ OFFERED = {
     "git": None,
     "npm run build": None,
     "npx x": None,
+    "gosu root touch x": None,
+    "apt-get install x": None,
     "make": None,
     "touch a > b": None,
     "touch $(pwd)": ("touch",),

@@ -42,6 +42,21 @@ def test_a_deny_rule_is_read_broadly(command: str) -> None:
     assert judged(command, PUSH, default="allow") is DENIED[command]
 
 
+RUNNERS = {
+    "uv run pytest -q": Verdict.ALLOW, "uv run ruff": Verdict.ASK, "uv run": Verdict.ASK, "uv sync": Verdict.ALLOW,
+    "npm run x": Verdict.ALLOW, "npm exec x": Verdict.ASK, "npm --prefix a exec x": Verdict.ASK,
+    "git submodule update": Verdict.ALLOW, "git submodule foreach ls": Verdict.ASK,
+    "git commit -m 'bisect run'": Verdict.ALLOW, "npx x": Verdict.ASK, "gosu root pytest": Verdict.ASK,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", RUNNERS)
+def test_what_a_runner_starts_is_asked_about(command: str) -> None:
+    """H6: `uv run`, `npx` and the like hide a command from the default; a rule with the words to run allows it."""
+    allow = Rule(prefix=["uv", "run", "pytest"], decision="allow")
+    assert judged(command, allow, default="allow") is RUNNERS[command]
+
+
 def test_the_strictest_rule_wins_whatever_the_order() -> None:
     """H6: deny > ask > allow, over rules, segments and the default."""
     allow, ask, deny = (Rule(prefix=["x"], decision=decision) for decision in ("allow", "ask", "deny"))

@@ -46,6 +46,13 @@ def test_a_checkpoint_answers_for_sections_that_are_missing() -> None:
     assert state.errexit
 
 
+def test_a_state_without_its_traps() -> None:
+    """B4: what may end a shell at each command can be left out; what has no traps is the same without."""
+    state = Checkpoint("zsh", {"flags": b"e", "traps": b"trap -- 'exit 1' DEBUG", "toplevel": b"trap -- 'a' ERR"})
+    assert state.without_traps() == Checkpoint("zsh", {"flags": b"e"})
+    assert state.without_traps().without_traps() == state.without_traps()
+
+
 LIMITS = [
     (b"stack size                  (kbytes, -s) 8192", [b"\\ulimit -S -s 8192"]),  # bash
     (b"real-time non-blocking time  (microseconds, -R) unlimited", [b"\\ulimit -S -R unlimited"]),

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
 import attrs
 import pytest
+
+from shellkit import BlockingExecutor
 
 
 @attrs.frozen
@@ -18,6 +24,11 @@ class Kind:
     #: Text that makes an array `xs` of two, and text that prints it.
     array: str = ""
     prints_array: str = 'echo "${#xs[@]} ${xs[1]}"'
+
+    def alone(self, command: str, workdir: Path) -> tuple[int, str]:
+        """Return what the shell's own -c makes of a command: (exit code, stdout)."""
+        done = subprocess.run([*self.argv, "-c", command], stdin=subprocess.DEVNULL, capture_output=True, cwd=workdir)
+        return done.returncode, done.stdout.decode()
 
 
 KINDS = {
@@ -47,3 +58,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         names = marker.args if marker is not None else tuple(KINDS)
         params = [pytest.param(KINDS[name], marks=pytest.mark.requires(name), id=name) for name in names]
         metafunc.parametrize("kind", params)
+
+
+@pytest.fixture
+def shell(request: pytest.FixtureRequest, open_shell: Callable[..., BlockingExecutor]) -> BlockingExecutor:
+    """A persistent session in `tmp_path`: on the shell that the test is about (`kind`), or else on bash."""
+    kind = request.getfixturevalue("kind") if "kind" in request.fixturenames else KINDS["bash"]
+    return open_shell(shell=kind.name)

@@ -153,11 +153,11 @@ def test_garbage_that_is_found_while_its_job_is_read(monkeypatch: pytest.MonkeyP
     found = threading.Event()
     drain = Capture.drain
 
-    def drain_and_collect(capture: Capture, most: int) -> None:
+    def drain_and_collect(capture: Capture, most: int) -> int:
         if threading.current_thread().name == "shellkit-attendant" and forgotten.is_set() and not found.is_set():
             found.set()
             gc.collect()
-        drain(capture, most)
+        return drain(capture, most)
 
     monkeypatch.setattr(Capture, "drain", drain_and_collect)
     forgotten = threading.Event()

@@ -40,6 +40,15 @@ def test_exit_codes(either: BlockingExecutor, command: str, code: int) -> None:
     assert result.ok is (code == 0)
 
 
+@pytest.mark.parametrize("command", ["exit 1 2", "return 1 2; echo no", "shift 1 2", "a=(1); echo ${a[1/0]}; echo no"])
+def test_a_line_that_bash_gives_up(either: BlockingExecutor, command: str) -> None:
+    """D1: bash drops the whole line at some errors; its code is that of `bash -c`, and nobody is blamed for it."""
+    either.run("(exit 3)")
+    result = either.run(command)
+    assert (result.stdout, result.exit_code, result.shell_state, result.notes) == ("", 1, "alive", ())
+    assert result.stderr.count("\n") == 1
+
+
 def test_the_last_exit_code_is_visible(shell: BlockingExecutor) -> None:
     """D1: `$?` is the last command's, and nobody's variables are touched."""
     for code in (1, 0, 9, 255, 128, 2):

@@ -129,6 +129,21 @@ def test_how_it_ends(shell: BlockingExecutor, gate: Path, command: str, code: in
     assert (job.exit_code, output.stdout) == (code, printed)
 
 
+def test_what_one_has_read_the_other_does_not(shell: BlockingExecutor, tmp_path: Path) -> None:
+    """L7: the job and its number share one output, of which each part is given out once, and the exit code is both's."""
+    os.mkfifo(tmp_path / "second")
+    os.mkfifo(tmp_path / "third")
+    result = hand_over(shell, "cat second; cat third; exit 3")
+    (job,) = result.background
+    (tmp_path / "second").write_text("two\n")
+    assert shell.write(result.process_id, until="two", yield_time=10).output == "two\n"
+    assert job.read().stdout == ""
+    (tmp_path / "third").write_text("three\n")
+    assert job.wait(10).stdout == "three\n"
+    update = shell.write(result.process_id)
+    assert (update.output, update.exit_code, job.exit_code) == ("", 3, 3)
+
+
 def test_the_caller_hears_no_more(gate: Path, tmp_path: Path) -> None:
     """C4: `on_output` belongs to the call, and what comes after that is the job's."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shellkit import BlockingExecutor, InvalidWorkdir, SpawnError
+from shellkit import BlockingExecutor, InvalidWorkdir, LocalExecutor, SpawnError
 
 
 def test_a_deleted_directory_is_no_end(shell: BlockingExecutor) -> None:
@@ -68,6 +68,23 @@ def test_a_missing_workdir_at_the_start(open_shell: Any, mode: str) -> None:
     for _ in range(2):
         with pytest.raises(SpawnError, match="working directory does not exist: /nonexistent/work"):
             shell.run("echo hi")
+
+
+def test_a_host_that_stands_in_a_deleted_directory(
+    open_shell: Any, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D5: an absolute `workdir` works there; without one the error says what to do."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for relative in (None, "sub"):
+        with pytest.raises(InvalidWorkdir, match=r"the current directory is gone .* name an absolute workdir"):
+            LocalExecutor(mode=mode, workdir=relative)  # type: ignore[arg-type]
+    shell = open_shell(mode=mode, workdir=tmp_path)
+    assert shell.run("pwd; exit 3").stdout == f"{tmp_path}\n"
+    assert shell.run("pwd", workdir=tmp_path).stdout == f"{tmp_path}\n"
+    # dash, which starts the program, complains on the way.
+    assert shell.launch("pwd", until="exit", yield_time=10).output.endswith(f"{tmp_path}\n")
 
 
 def test_a_workdir_that_appears_later(open_shell: Any, mode: str, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shellkit import BlockingExecutor
@@ -87,6 +89,15 @@ def test_a_builtin_redefined_to_exit(shell: BlockingExecutor, name: str) -> None
     shell.run(f"{name}() {{ exit 9; }}")
     goes_on(shell)
     assert shell.run('/bin/echo "$kept"').stdout == "5\n"
+
+
+@pytest.mark.parametrize("name", ["eval", "exec", "builtin", "printf", "command", "declare"])
+def test_a_builtin_redefined_by_a_startup_command(open_shell: Any, mode: str, name: str) -> None:
+    """B4: functions that a startup command defines (an rc file, say) stand in no command's way."""
+    shell = open_shell(mode=mode, startup_commands=[f"{name}() {{ :; }}"])
+    for _ in range(2):
+        result = shell.run("/bin/echo out; /bin/echo err >&2; (exit 4)")
+        assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 4)
 
 
 def test_all_builtins_redefined_at_once(shell: BlockingExecutor) -> None:
@@ -226,6 +237,17 @@ def test_what_no_wrapper_survives_is_noticed(shell: BlockingExecutor, hostile: s
     assert all(result.duration < 1.5 and not result.timed_out for result in results)
     lost = [result for result in results if result.shell_state != "alive"]
     assert all(result.notes for result in lost if result.exit_code is None)
+    goes_on(shell)
+
+
+@pytest.mark.parametrize("trap", ["trap 'exit 4' DEBUG", "trap exit DEBUG; echo no", "trap 'exit 4' DEBUG ERR"])
+def test_a_trap_that_ends_every_shell_is_left_out(shell: BlockingExecutor, trap: str) -> None:
+    """B4: a trap that would end each new shell at its first command costs the traps, not the state, with a note."""
+    shell.run("kept=1; cd /")
+    assert shell.run(f"{trap}; echo no").shell_state == "restored"
+    result = shell.run('echo "$kept $PWD"')
+    assert (result.stdout, result.exit_code) == ("1 /\n", 0)
+    assert any("without traps" in note for note in result.notes)
     goes_on(shell)
 
 

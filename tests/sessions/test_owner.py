@@ -251,6 +251,7 @@ def test_a_host_that_reaps_any_child(tmp_path: Path) -> None:
                 for _ in range(20):
                     result = shell.run("echo a; exit 5")
                     assert result.stdout == "a\\n" and result.exit_code in (5, None), result
+                    assert result.exit_code == 5 or "Judge by what was printed" in result.for_model(), result
                 assert shell.run("echo ok").stdout == "ok\\n"
     """
     root = str(Path(sys.modules["shellkit"].__file__ or "").parent.parent)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shellkit import BlockingExecutor
+from shellkit import BlockingExecutor, SpawnError
 
 # (what the user sets, what prints it)
 STATE = {
@@ -150,6 +150,27 @@ def test_startup_commands_run_in_every_new_shell(open_shell: Any, checkpointed: 
     assert shell.run('echo "$SETUP $PWD $(umask) $(ulimit -f)"').stdout == "1 /tmp 0027 100000\n"
     shell.restart()
     assert shell.run('echo "$SETUP $PWD $(umask)"').stdout == "1 /tmp 0027\n"
+
+
+def test_a_startup_command_that_fails_is_told(open_shell: Any, mode: str) -> None:
+    """A: the first result of each new shell says so, also of one that was started ahead."""
+    shell = open_shell(mode=mode, startup_commands=["nosuch_zz", "export SETUP=1"])
+    shell.start()
+    for _ in range(2):
+        result = shell.run("echo $SETUP")
+        assert result.stdout == "1\n"
+        assert "exit code 127: 'nosuch_zz'" in result.notes[0]
+        assert mode == "stateless" or shell.run("true").notes == ()
+        shell.restart()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"), [("exit 3", r"ended the shell \(exit code 3\): exit 3$"), ("sleep 60", r"within .*0\.2 s\)")]
+)
+def test_a_startup_command_that_leaves_no_shell(open_shell: Any, mode: str, command: str, says: str) -> None:
+    """A: it is a `SpawnError` that says which and how, and nothing is left of it."""
+    with pytest.raises(SpawnError, match=says):
+        open_shell(mode=mode, startup_commands=["true", command], start_timeout=0.2, grace=0.2).run("echo no")
 
 
 def test_restart_gives_a_fresh_shell(shell: BlockingExecutor, tmp_path: Path, sleeps: Any) -> None:

@@ -6,7 +6,6 @@ What a shell cannot do stands in docs/shells.md and is pinned as `test_..._inste
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,21 +19,9 @@ Opens = Callable[..., BlockingExecutor]
 shells = pytest.mark.shells
 
 
-@pytest.fixture
-def shell(kind: Kind, open_shell: Opens) -> BlockingExecutor:
-    """A persistent session on the shell that the test is about."""
-    return open_shell(shell=kind.name)
-
-
 def shown(result: ShellResult) -> tuple[int | None, str, str]:
     """Return what most tests compare."""
     return result.exit_code, result.stdout, result.stderr
-
-
-def alone(kind: Kind, command: str, tmp_path: Path) -> tuple[int, str]:
-    """Return what the shell's own -c makes of a command: (exit code, stdout)."""
-    done = subprocess.run([*kind.argv, "-c", command], stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
-    return done.returncode, done.stdout.decode()
 
 
 @pytest.mark.parametrize("mode", ["persistent", "stateless"])
@@ -75,7 +62,7 @@ def test_text_does_what_the_shells_c_option_does(kind: Kind, mode: str, open_she
     with open_shell(shell=kind.name, mode=mode) as shell:
         for text in [*BROKEN, *WHOLE]:
             result = shell.run(text)
-            assert (result.exit_code, result.stdout) == alone(kind, text, tmp_path), text
+            assert (result.exit_code, result.stdout) == kind.alone(text, tmp_path), text
             assert shown(shell.run("echo on")) == (0, "on\n", ""), text
 
 

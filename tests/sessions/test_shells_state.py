@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,21 +15,9 @@ Opens = Callable[..., BlockingExecutor]
 shells = pytest.mark.shells
 
 
-@pytest.fixture
-def shell(kind: Kind, open_shell: Opens) -> BlockingExecutor:
-    """A persistent session on the shell that the test is about."""
-    return open_shell(shell=kind.name)
-
-
 def shown(result: ShellResult) -> tuple[int | None, str, str]:
     """Return what most tests compare."""
     return result.exit_code, result.stdout, result.stderr
-
-
-def alone(kind: Kind, command: str, tmp_path: Path) -> tuple[int, str]:
-    """Return what the shell's own -c makes of a command: (exit code, stdout)."""
-    done = subprocess.run([*kind.argv, "-c", command], stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
-    return done.returncode, done.stdout.decode()
 
 
 # -- D: how a command ends --------------------------------------------------------------------------------
@@ -268,6 +255,6 @@ def test_an_error_in_a_subshell_ends_only_that(kind: Kind, shell: BlockingExecut
         "for i in 1 2; do (: ${x:?foo}); done", "eval 'eval \"(: ${x:?foo})\"'", "{ (: ${x:?foo}); } | cat", "sh -c 'exit 6' | (exit 5)",
     ]:  # fmt: skip
         result = shell.run(text, timeout=5)
-        assert (result.exit_code, result.stdout) == alone(kind, f"readonly RO=5; {text}", tmp_path), text
+        assert (result.exit_code, result.stdout) == kind.alone(f"readonly RO=5; {text}", tmp_path), text
         assert shown(shell.run("echo on")) == (0, "on\n", ""), text
         assert shell.run("sh -c 'echo $PPID'").stdout == shell.run("echo $$").stdout, text

@@ -15,12 +15,6 @@ Opens = Callable[..., BlockingExecutor]
 shells = pytest.mark.shells
 
 
-@pytest.fixture
-def shell(kind: Kind, open_shell: Opens) -> BlockingExecutor:
-    """A persistent session on the shell that the test is about."""
-    return open_shell(shell=kind.name)
-
-
 def shown(result: ShellResult) -> tuple[int | None, str, str]:
     """Return what most tests compare."""
     return result.exit_code, result.stdout, result.stderr

@@ -40,7 +40,7 @@ GOLDEN: dict[str, tuple[dict[str, Any], str]] = {
         {"exit_code": 137, "shell_state": "restored", "notes": ("The shell ended; a new one has its state.",)},
         "[no output]\n[exit code 137, 0.12 s, in /w]\n[note: The shell ended; a new one has its state.]",
     ),
-    "unknown end": ({"exit_code": None, "workdir": None}, "[no output]\n[did not run, 0.12 s]"),
+    "unknown end": ({"exit_code": None, "workdir": None}, "[no output]\n[exit code unknown, 0.12 s]"),
     "a job": (
         {"stdout": "started\n", "background": (_Job((12, 34)),)},
         f"started\n{END}\n[still running in the background: pid 12 34; what it writes from now on is not shown]",

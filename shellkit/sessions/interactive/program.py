@@ -24,6 +24,7 @@ from ...output.buffer import HeadTailBuffer
 from ...output.text import unfinished
 from ...process import reaper
 from ...process.awaiting import awaits_input, descendants
+from ...process.ending import look
 from ...process.tree import Containment, containment, send
 from .channel import Channel
 from .display import Display
@@ -359,13 +360,10 @@ class Program:
                 self._note_end(buffer)
 
     def _look_at_end(self) -> bool:
-        try:
-            info = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG)
-        except ChildProcessError:  # the host waits for any child, and was faster
-            return True
-        if info is not None:
-            self._status = info.si_status if info.si_code == os.CLD_EXITED else 128 + info.si_status
-        return info is not None
+        ending = look(self._pidfd)
+        if ending is not None:
+            self._status = ending.exit_code
+        return ending is not None
 
     def _note_end(self, buffer: memoryview) -> None:
         self._containment.leave(self.pid)
