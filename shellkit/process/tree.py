@@ -66,6 +66,10 @@ class Containment(ABC):
         """Account for a shell that has just been started; `enter` follows."""
         self.shells |= {shell}
 
+    def is_outside(self, shell: int) -> bool:
+        """Return whether something that this shell starts may still escape for want of `enter`."""
+        return False
+
     @abstractmethod
     def enter(self, shell: int) -> None:
         """Take a shell in, and what it has started meanwhile. May block for some 20 ms: call it in a thread."""
@@ -164,9 +168,12 @@ class CgroupContainment(Containment):
         self._scan.announce(shell)
         self._outside.add(shell)
 
+    def is_outside(self, shell: int) -> bool:
+        return shell in self._outside
+
     def enter(self, shell: int) -> None:
         with self._entering:
-            if shell not in self.shells:  # it has ended meanwhile
+            if shell not in self._outside:  # it has ended meanwhile, or was in a hurry
                 return
             self._session.add(shell)
             for pid in self._loose():

@@ -7,13 +7,14 @@ errand: nobody waits for it. A spare shell is used only while nothing but speed 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import secrets
 import select
 import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -34,6 +35,9 @@ __all__ = ["Starter"]
 
 #: Seconds after which a shell is put into the containment: one that is used up sooner is not worth the stall.
 ENTER_SECONDS = 0.05
+
+#: What may start a process without the session's cookie in its environment, which only a cgroup can hold then.
+_ESCAPING = re.compile(rb"\benv\s+-|\bexec\s+-c|\bunset\b|\bsudo\b|\bdoas\b|\bsu\b|SHELLKIT_SESSION")
 
 _LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 
@@ -94,7 +98,7 @@ class Starter:
             InvalidWorkdir: the directory cannot be entered.
         """
         if self._preparing:
-            yield _Prepared(self._stop, self)
+            yield _Awaited(self._stop, lambda: not self._preparing)
         circumstances = self._circumstances(workdir)
         spare = self._take_spare()
         if spare is not None:
@@ -104,6 +108,14 @@ class Starter:
         live = yield from self._start(circumstances.environment, workdir)
         self._take_in(live)
         return live
+
+    def take_in_first(self, live: LiveShell, text: bytes) -> Procedure[None]:
+        """Put a shell that is not in the containment yet into it, if only that can hold what a command may start."""
+        pid = live.process.pid
+        if self._containment.is_outside(pid) and _ESCAPING.search(text):
+            done = threading.Event()
+            self._attendant.run(lambda: self._enter(pid, done))
+            yield _Awaited(self._stop, done.is_set)
 
     def prepare(self, workdir: bytes) -> None:
         """Have a spare shell ready for the next `open`, made in the attendant's thread."""
@@ -139,11 +151,6 @@ class Starter:
         spare = self._take_spare()
         if spare is not None:
             self.discard(spare[1])
-
-    @property
-    def preparing(self) -> bool:
-        """Whether a spare shell is being made at this moment."""
-        return self._preparing
 
     # -- starting --------------------------------------------------------------------------------------
 
@@ -210,6 +217,14 @@ class Starter:
         pid = live.process.pid
         self._attendant.run(lambda: self._containment.enter(pid), after=ENTER_SECONDS)
 
+    def _enter(self, pid: int, done: threading.Event) -> None:
+        """Called in the attendant's thread."""
+        try:
+            self._containment.enter(pid)
+        finally:  # where the system refuses, a command runs all the same, and is held as well as may be
+            done.set()
+            self._stop.notify()
+
     def _take_spare(self) -> tuple[_Circumstances, LiveShell] | None:
         with self._mutex:
             spare, self._spare = self._spare, None
@@ -233,11 +248,11 @@ class _Hello(Exchange):
     interruptible = True
 
 
-class _Prepared(Exchange):
-    """Wait until the spare shell that is being made is there."""
+class _Awaited(Exchange):
+    """Wait until an errand of the attendant's is done, which tells by `stop.notify`."""
 
-    def __init__(self, stop: StopRequest, starter: Starter) -> None:
-        self._starter = starter
+    def __init__(self, stop: StopRequest, done: Callable[[], bool]) -> None:
+        self._done = done
         self._look_at = time.monotonic() + 1.0
         self.poller, self.home = select.epoll(), None
         self.poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
@@ -255,10 +270,10 @@ class _Prepared(Exchange):
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         self._look_at = time.monotonic() + 1.0
-        return not self._starter.preparing
+        return self._done()
 
     def stop(self) -> None:
-        """Making a spare cannot be given up; it is bounded by the start time-out."""
+        """Neither making a spare nor entering can be given up: one is bounded by the start time-out, one is short."""
 
 
 def _umask() -> bytes:
