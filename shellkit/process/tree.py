@@ -212,7 +212,8 @@ class CgroupContainment(Containment):
         return any(pid not in self.shells for pid in self._session.pids())
 
     def set_aside(self, shell: int) -> JobGroup | None:
-        return self._scan.set_aside(shell) if shell in self._outside else self._move_aside()
+        with self._entering:  # or `enter`, in its thread, takes for the running command's what is a job by now
+            return self._scan.set_aside(shell) if shell in self._outside else self._move_aside()
 
     def hand_over(self, shell: int) -> JobGroup | None:
         with self._entering:
