@@ -30,10 +30,12 @@ class StreamDecoder:
         return self._decoder.decode(b"", final=True)
 
 
-def unfinished(data: bytes | bytearray) -> int:
+def unfinished(data: bytes | bytearray | memoryview) -> int:
     """Return how many bytes at the end of `data` begin a character that later bytes would complete: 0 to 3."""
+    if not data or data[-1] < 0x80:  # most ends, and asked for with every read of a program
+        return 0
     decoder = getincrementaldecoder("utf-8")("replace")
-    decoder.decode(data[-3:])
+    decoder.decode(bytes(data[-3:]))
     return len(decoder.getstate()[0])
 
 

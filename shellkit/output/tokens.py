@@ -68,9 +68,9 @@ def truncate_tokens(text: str, max_tokens: int, count: TokenCounter = estimate_t
         raise TypeError(f"max_tokens must be an int, not {type(max_tokens).__name__}")
     if max_tokens < 0:
         raise ValueError(f"max_tokens must be 0 (only the marker) or more, not {max_tokens}")
-    if len(text) <= max_tokens * _MOST_CHARACTERS and (total := count(text)) <= max_tokens:
-        return text
     total = count(text)
+    if total <= max_tokens and len(text) <= max_tokens * _MOST_CHARACTERS:
+        return text
     # Tokenizers only count whole texts: find the most characters that fit by halving, some 20 counts.
     fits, too_many = 0, min(len(text), max_tokens * _MOST_CHARACTERS) + 1
     while too_many - fits > 1:

@@ -66,6 +66,10 @@ class Containment(ABC):
         """Account for a shell that has just been started; `enter` follows."""
         self.shells |= {shell}
 
+    def is_outside(self, shell: int) -> bool:
+        """Return whether something that this shell starts may still escape for want of `enter`."""
+        return False
+
     @abstractmethod
     def enter(self, shell: int) -> None:
         """Take a shell in, and what it has started meanwhile. May block for some 20 ms: call it in a thread."""
@@ -171,9 +175,12 @@ class CgroupContainment(Containment):
         self._scan.announce(shell)
         self._outside.add(shell)
 
+    def is_outside(self, shell: int) -> bool:
+        return shell in self._outside
+
     def enter(self, shell: int) -> None:
         with self._entering:
-            if shell not in self.shells:  # it has ended meanwhile
+            if shell not in self._outside:  # it has ended meanwhile, or was in a hurry
                 return
             self._session.add(shell)
             for pid in self._loose():
@@ -212,7 +219,8 @@ class CgroupContainment(Containment):
         return any(pid not in self.shells for pid in self._session.pids())
 
     def set_aside(self, shell: int) -> JobGroup | None:
-        return self._scan.set_aside(shell) if shell in self._outside else self._move_aside()
+        with self._entering:  # or `enter`, in its thread, takes for the running command's what is a job by now
+            return self._scan.set_aside(shell) if shell in self._outside else self._move_aside()
 
     def hand_over(self, shell: int) -> JobGroup | None:
         with self._entering:

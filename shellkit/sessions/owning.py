@@ -76,6 +76,7 @@ class OwningSession(Session):
 
     def _take_turn(self, kind: type[Turn], live: LiveShell, call: RunCall, exit_code: int) -> Procedure[Turn]:
         """Run a command in a shell; `$?` is `exit_code` when it starts."""
+        yield from self._starter.take_in_first(live, call.text)
         files: list[int] = []
         begin = live.machine.begin_last if kind is LastTurn else live.machine.begin
         try:

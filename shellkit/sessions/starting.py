@@ -7,13 +7,14 @@ errand: nobody waits for it. A spare shell is used only while nothing but speed 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import secrets
 import select
 import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -37,6 +38,8 @@ __all__ = ["Starter"]
 ENTER_SECONDS = 0.05
 
 _NO_SHELL = "no shell can be started"
+#: What may start a process without the session's cookie in its environment, which only a cgroup can hold then.
+_ESCAPING = re.compile(rb"\benv\s+-|\bexec\s+-c|\bunset\b|\bsudo\b|\bdoas\b|\bsu\b|SHELLKIT_SESSION")
 
 _LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 
@@ -98,7 +101,7 @@ class Starter:
         """
         if self._preparing:
             with room_for(_NO_SHELL):
-                prepared = _Prepared(self._stop, self)
+                prepared = _Awaited(self._stop, lambda: not self._preparing)
             yield prepared
         with room_for(_NO_SHELL):
             circumstances = self._circumstances(workdir)
@@ -110,6 +113,14 @@ class Starter:
         live = yield from self._start(circumstances.environment, workdir)
         self._take_in(live)
         return live
+
+    def take_in_first(self, live: LiveShell, text: bytes) -> Procedure[None]:
+        """Put a shell that is not in the containment yet into it, if only that can hold what a command may start."""
+        pid = live.process.pid
+        if self._containment.is_outside(pid) and _ESCAPING.search(text):
+            done = threading.Event()
+            self._attendant.run(lambda: self._enter(pid, done))
+            yield _Awaited(self._stop, done.is_set)
 
     def prepare(self, workdir: bytes) -> None:
         """Have a spare shell ready for the next `open`, made in the attendant's thread."""
@@ -150,11 +161,6 @@ class Starter:
         spare = self._take_spare()
         if spare is not None:
             self.discard(spare[1])
-
-    @property
-    def preparing(self) -> bool:
-        """Whether a spare shell is being made at this moment."""
-        return self._preparing
 
     # -- starting --------------------------------------------------------------------------------------
 
@@ -226,6 +232,14 @@ class Starter:
         pid = live.process.pid
         self._attendant.run(lambda: self._containment.enter(pid), after=ENTER_SECONDS)
 
+    def _enter(self, pid: int, done: threading.Event) -> None:
+        """Called in the attendant's thread."""
+        try:
+            self._containment.enter(pid)
+        finally:  # where the system refuses, a command runs all the same, and is held as well as may be
+            done.set()
+            self._stop.notify()
+
     def _take_spare(self) -> tuple[_Circumstances, LiveShell] | None:
         with self._mutex:
             spare, self._spare = self._spare, None
@@ -249,11 +263,11 @@ class _Hello(Exchange):
     interruptible = True
 
 
-class _Prepared(Exchange):
-    """Wait until the spare shell that is being made is there."""
+class _Awaited(Exchange):
+    """Wait until an errand of the attendant's is done, which tells by `stop.notify`."""
 
-    def __init__(self, stop: StopRequest, starter: Starter) -> None:
-        self._starter = starter
+    def __init__(self, stop: StopRequest, done: Callable[[], bool]) -> None:
+        self._done = done
         self._look_at = time.monotonic() + 1.0
         self.poller, self.home = select.epoll(), None
         self.poller.register(stop.wake, select.EPOLLIN | select.EPOLLET)
@@ -271,10 +285,10 @@ class _Prepared(Exchange):
 
     def step(self, ready: Iterable[tuple[int, int]]) -> bool:
         self._look_at = time.monotonic() + 1.0
-        return not self._starter.preparing
+        return self._done()
 
     def stop(self) -> None:
-        """Making a spare cannot be given up; it is bounded by the start time-out."""
+        """Neither making a spare nor entering can be given up: one is bounded by the start time-out, one is short."""
 
 
 def _umask() -> bytes:

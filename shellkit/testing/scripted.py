@@ -247,7 +247,7 @@ class ScriptedExecutor(Executor):
         timeout: as `LocalExecutor`; likewise `grace`, `start_timeout` and `max_output_bytes`.
 
     Attributes:
-        processes: the shells that have been started.
+        started: the shells that have been started.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .approvers import AllowAll, Approver, Callback, DenyAll, TimeLimit
-from .base import ProgramRunner, Runner, ToolOutput
+from .base import OnOutput, ProgramRunner, Runner, ToolOutput
 from .programs import TypingMode
 from .tool import ShellTool, Tool
 
@@ -12,6 +12,7 @@ __all__ = [
     "Approver",
     "Callback",
     "DenyAll",
+    "OnOutput",
     "ProgramRunner",
     "Runner",
     "ShellTool",

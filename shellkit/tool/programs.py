@@ -94,7 +94,8 @@ class ExecCommand(_ProgramTool):
             "- The call returns when the program ends, when it waits for input, when `until` has come, or after "
             "yield_time_ms; returning stops nothing.\n"
             "- It starts in a new shell in the directory where run_shell stands; variables set there are not seen.\n"
-            "- stdout and stderr come together. At most 64 programs run at a time; stop what you no longer need."
+            "- stdout and stderr come together. Only so many programs are kept, and the least recently used one goes: "
+            "stop what you no longer need."
         )
 
     @property

@@ -130,6 +130,16 @@ def test_close_ends_everything_within_the_grace_period(
     assert sleeps.left() == []
 
 
+@pytest.mark.requires("cgroup")
+@pytest.mark.parametrize("escape", ["env -i setsid -f sleep S", "(unset SHELLKIT_SESSION; setsid -f sleep S)"])
+def test_nothing_escapes_in_the_first_moment(either: BlockingExecutor, escape: str, sleeps: Any) -> None:
+    """G3: what leaves its parent and drops its environment is gone after `close`, as a shell's first command too."""
+    either.run(re.sub(r"\bS\b", sleeps(), escape))
+    assert len(sleeps.left()) == 1
+    either.close()
+    assert sleeps.left() == []
+
+
 def test_many_jobs_are_gone_after_close(either: BlockingExecutor, sleeps: Any) -> None:
     """G3: sixty detached builds are ended by `close`, which does not give up after the first."""
     lengths = " ".join(sleeps() for _ in range(60))

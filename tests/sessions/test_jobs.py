@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from shellkit import BlockingExecutor, LocalExecutor
+from shellkit.process.tree import CgroupContainment, JobGroup
 
 Eventually = Callable[..., None]
 
@@ -279,5 +281,40 @@ def test_a_new_shell_takes_no_job_along(shell: BlockingExecutor, sleeps: Any) ->
         containment.enter(pid)  # what the attendant does 50 ms after a shell's start
     assert pids.isdisjoint(containment.running())
     assert shell.run("echo next").background == ()
+    assert job.running
+    job.stop()
+
+
+@pytest.mark.requires("cgroup")
+def test_a_job_that_is_left_while_its_shell_enters_the_cgroup(
+    shell: BlockingExecutor, sleeps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I3: what was found as the running command's and is a job a moment later is not ended with the next command."""
+    entering, aside = threading.Event(), threading.Event()
+    loose, set_aside = CgroupContainment._loose, CgroupContainment.set_aside
+
+    def find_and_wait(containment: CgroupContainment) -> list[int]:
+        found = loose(containment)
+        if threading.current_thread().name == "shellkit-attendant" and found:
+            entering.set()
+            aside.wait(0.2)
+        return found
+
+    def set_aside_and_tell(containment: CgroupContainment, pid: int) -> JobGroup | None:
+        group = set_aside(containment, pid)
+        aside.set()
+        return group
+
+    def go() -> None:
+        entering.wait(5)
+        (tmp_path / "go").touch()
+
+    monkeypatch.setattr(CgroupContainment, "_loose", find_and_wait)
+    monkeypatch.setattr(CgroupContainment, "set_aside", set_aside_and_tell)
+    going = threading.Thread(target=go)
+    going.start()
+    (job,) = shell.run(f"{{ sleep {sleeps()}; }} & until [ -e go ]; do :; done").background
+    going.join()
+    assert shell.run(f"sleep {sleeps()}", timeout=0.05).timed_out
     assert job.running
     job.stop()

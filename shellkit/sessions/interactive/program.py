@@ -15,13 +15,13 @@ import select
 import signal
 import threading
 import time
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
 from ...errors import ProcessEnded, SpawnError, StdinClosed
 from ...output.buffer import HeadTailBuffer
+from ...output.text import unfinished
 from ...process import reaper
 from ...process.awaiting import awaits_input, descendants
 from ...process.ending import look
@@ -398,7 +398,7 @@ class Program:
             if answer and len(self._input) < _MOST_UNANSWERED:
                 self._input.add(answer)
         block = memoryview(self._partial + data) if self._partial else data
-        whole = len(block) - _unfinished(block)
+        whole = len(block) - unfinished(block)
         self._keep(block[:whole])
         self._partial = bytes(block[whole:])
         self._last = (self._last + bytes(data[-_PROMPT_BYTES:]))[-_PROMPT_BYTES:]
@@ -436,12 +436,3 @@ def _watch(pid: int) -> int:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-
-
-def _unfinished(data: memoryview) -> int:
-    """Return how many bytes at the end belong to a character that is not complete: 0 to 3 (RFC 3629, section 3)."""
-    if data[-1] < 0x80:
-        return 0
-    decoder = getincrementaldecoder("utf-8")("replace")
-    decoder.decode(bytes(data[-3:]))
-    return len(decoder.getstate()[0])
