@@ -90,8 +90,9 @@ class BashDialect(PosixDialect):
 
     def _exit_action(self, link: Link) -> bytes:
         # ERR, DEBUG and RETURN traps can be seen outside of functions only; and no reserved word: it may be aliased.
-        to = b" >" + link.control + b" 2>/dev/null;"
-        return b"\\__skg" + to + b'"$__skb" trap -p' + to + b'\\__ske "$-" "$@"' + to.rstrip(b";")
+        # One command, for what ends the shell in a function leaves stderr to the command's: `set -x` shows one line.
+        steps = b'\\__skg;"$__skb" trap -p;\\__ske "$-" "$@"'
+        return b'${__skb:+"$__skb"} \\eval ' + quote(steps) + b" >" + link.control + b" 2>/dev/null"
 
     def _options_back(self) -> bytes:
         return super()._options_back() + b"case $1 in *T*)\\set -T;;esac;case $1 in *E*)\\set -E;;esac;"

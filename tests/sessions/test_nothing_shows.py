@@ -91,6 +91,18 @@ def test_a_trace_shows_one_line_at_most(shell: BlockingExecutor) -> None:
     assert shell.run("echo quiet").stderr == ""
 
 
+@pytest.mark.parametrize("flag", ["x", "v", "e"])
+@pytest.mark.parametrize("end", ["exit 3", "f() { exit 3; }; f", "exec nosuch_zz", "f() { false; }; set -e; f"])
+def test_the_end_of_a_traced_shell_shows_one_line_at_most(shell: BlockingExecutor, flag: str, end: str) -> None:
+    """B4: what ends the shell in a function leaves the command's stderr open to the trap that prints the state."""
+    shell.run("kept=1")
+    result = shell.run(f"set -{flag}; set -T\n{end}")
+    assert len([line for line in result.stderr.splitlines() if "__sk" in line]) <= 1
+    assert not TOKEN.search(result.stderr)
+    shell.run("set +xv")
+    assert shell.run("echo $kept").stdout == "1\n"
+
+
 def test_verbose_shows_one_line_at_most(shell: BlockingExecutor) -> None:
     """B4: under `set -v` stderr holds what the user wrote and at most one `eval` line of ours."""
     shell.run("set -v")
