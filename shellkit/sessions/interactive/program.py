@@ -289,7 +289,7 @@ class Program:
 
     def signal(self, number: int) -> None:
         """Send a signal to everything that the program started, itself included; then let what is stopped go on."""
-        if number == signal.SIGKILL:
+        if number == signal.SIGKILL and self._containment.complete:
             self._containment.kill_everything()
             return
         members = self._near() if number != signal.SIGTERM else self._containment.everything()
@@ -297,7 +297,11 @@ class Program:
         send(members, signal.SIGCONT)
 
     def _near(self) -> list[int]:
-        """Return what the program started; without a cgroup, only what can be found without a scan (5 ms and more)."""
+        """Return what the program started.
+
+        Without a cgroup, and while it runs, that is what can be found without a scan: one takes 5 ms and more, and when
+        64 programs end at once, as many scans before the first SIGKILL has come would take all of the grace period.
+        """
         if not self._containment.complete:
             with self._lock:  # it cannot be reaped now, so its number is its own
                 if not self.ended:
