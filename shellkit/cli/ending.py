@@ -1,7 +1,7 @@
-"""What ends a sub-command from outside: SIGTERM, and SIGHUP from a terminal that is gone. Used by `agent` and `demo`.
+"""What ends a sub-command from outside: SIGTERM, and SIGHUP from a terminal that is gone.
 
-It is ended like by an exception, so that everything is closed. What closes by itself (a session, a terminal) needs none
-of this.
+Used by `agent`, `demo` and `repl`, which end as by an exception: what they made is removed, what they keep is kept.
+A session alone needs none of this: the reaper ends it.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _header(file: BinaryIO, terminal: bool) -> Header:
         raise click.ClickException(f"{file.name}: {error}") from None
     if terminal:
         columns, rows = os.get_terminal_size(1)
-        if columns < header.columns or rows < header.rows:
+        if 0 < columns < header.columns or 0 < rows < header.rows:  # 0: it does not know
             note(f"recorded at {header.columns}x{header.rows}, and this terminal has {columns}x{rows}")
     return header
 

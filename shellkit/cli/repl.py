@@ -12,6 +12,7 @@ from ..errors import CommandDenied, ShellkitError
 from ..executors.blocking import BlockingExecutor
 from ..policy.confinement import ConfinementMode
 from ..sessions.base import Mode
+from .ending import close_when_ended
 from .gate import GatedSession, open_gated
 from .lines import LineReader
 from .options import (
@@ -66,6 +67,8 @@ def repl(
     if tty:
         sys.exit(_hand_over(options, gate))
     lines = LineReader() if sys.stdin.isatty() else None
+    if lines is not None:
+        close_when_ended()  # the history is kept also when the terminal's window is closed
     with told():
         try:
             with (

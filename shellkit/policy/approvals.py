@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import attrs
+from attrs.validators import instance_of
 
 from ..errors import CommandDenied
 from .base import Clarity, Finding, Judgement, Segment, Verdict
@@ -135,7 +136,11 @@ def summary(judgement: Judgement) -> dict[str, Any]:
 
 
 def _words(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if value is None else tuple(value)  # JSON brings a list
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):  # JSON brings a list
+        raise TypeError(f"'prefix' must be words, and not {value!r}")
+    return tuple(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -157,17 +162,18 @@ class ApprovalRequest:
             takes its place, as secretly.
     """
 
-    id: str
-    command: str
-    canonical: str
-    workdir: str | None = None
-    shell: str = "bash"
-    isolation: str = "none"
-    reason: str = ""
-    judgement: dict[str, Any] | None = None
+    # Checked, because a request comes back from JSON that others had in their hands, and is shown to a person.
+    id: str = attrs.field(validator=instance_of(str))
+    command: str = attrs.field(validator=instance_of(str))
+    canonical: str = attrs.field(validator=instance_of(str))
+    workdir: str | None = attrs.field(default=None, validator=instance_of((str, type(None))))
+    shell: str = attrs.field(default="bash", validator=instance_of(str))
+    isolation: str = attrs.field(default="none", validator=instance_of(str))
+    reason: str = attrs.field(default="", validator=instance_of(str))
+    judgement: dict[str, Any] | None = attrs.field(default=None, validator=instance_of((dict, type(None))))
     prefix: tuple[str, ...] | None = attrs.field(default=None, converter=_words)
-    typed: bool = False
-    secret: bool = False
+    typed: bool = attrs.field(default=False, validator=instance_of(bool))
+    secret: bool = attrs.field(default=False, validator=instance_of(bool))
 
     @classmethod
     def of(
@@ -224,7 +230,7 @@ class ApprovalRequest:
         try:
             request = cls(**{name: value for name, value in values.items() if name in names})
         except TypeError as error:
-            raise ValueError(f"this is no approval request: {error}") from error
+            raise ValueError(f"this is no approval request: {error.args[0]}") from error
         if values.get("digest") != request.digest:
             raise ValueError("the approval request was changed after it was made; make a new one")
         return request

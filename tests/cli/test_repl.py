@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pytest
@@ -47,7 +50,9 @@ def terminal(environ: dict[str, str], tmp_path: Path) -> Iterator[Callable[[], p
 
     def start() -> pexpect.spawn:
         arguments = ["-m", "shellkit", "repl"]
-        process = pexpect.spawn(sys.executable, arguments, env=environ, cwd=str(tmp_path), timeout=30)  # type: ignore[arg-type]
+        heed = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # also where the tests run under nohup(1)
+        options: Any = {"env": environ, "cwd": str(tmp_path), "timeout": 30, "preexec_fn": heed}
+        process = pexpect.spawn(sys.executable, arguments, **options)
         process.setecho(False)
         started.append(process)
         process.expect_exact("~ [0] $ ")
@@ -112,6 +117,21 @@ def test_history_is_kept(terminal: Callable[[], pexpect.spawn], tmp_path: Path) 
     second = terminal()
     second.send("\x1b[A\r")
     second.expect(r"from before\r\n.*\$ ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_history_is_kept_when_the_window_is_closed(
+    terminal: Callable[[], pexpect.spawn], tmp_path: Path, number: signal.Signals
+) -> None:
+    """The lines of a conversation that a signal ends can be had again, too; nothing goes on."""
+    process = terminal()
+    process.sendline("echo from before")
+    process.expect(r"from before\r\n.*\$ ")
+    process.kill(number)
+    process.expect(pexpect.EOF)
+    process.wait()
+    assert process.exitstatus == 128 + number
+    assert "echo from before\n" in (tmp_path / ".local" / "state" / "shellkit" / "history").read_text()
 
 
 def test_ctrl_c_gives_a_continued_command_up(terminal: Callable[[], pexpect.spawn], tmp_path: Path) -> None:

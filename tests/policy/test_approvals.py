@@ -96,6 +96,15 @@ def test_a_request_is_a_value_that_survives_json() -> None:
         ApprovalRequest.from_dict({"id": "x"})
 
 
+@pytest.mark.parametrize("name", [field.name for field in attrs.fields(ApprovalRequest)])
+@pytest.mark.parametrize("value", [3, [3]], ids=repr)
+def test_a_request_with_a_field_of_a_wrong_type(name: str, value: object) -> None:
+    """sec-approval-what-you-see: what cannot be shown is no request, and the message names the field."""
+    values = {**request("echo x").to_dict(), name: value}
+    with pytest.raises(ValueError, match=rf"no approval request: '{name}' must be"):
+        ApprovalRequest.from_dict(values)
+
+
 def test_a_request_carries_the_prefix_that_may_be_offered() -> None:
     """H7: who asks a person sees the words that "always" may stand for, also after JSON, and none otherwise."""
     asked = request("git push -q")
