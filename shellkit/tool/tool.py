@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, get_args
@@ -37,9 +36,6 @@ __all__ = ["ApprovalMode", "ShellTool", "Tool"]
 
 _log = logging.getLogger("shellkit")
 
-#: "a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64" (OpenAI's API reference).
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -63,8 +59,6 @@ class Tool(ABC, Generic[Asked, Result]):
     """
 
     def __init__(self, name: str, gate: Gate, line: Turnstile | None = None) -> None:
-        if not _NAME.fullmatch(name):
-            raise ValueError(f"name must be 1 to 64 letters, digits, _ and -, as models' APIs demand, not {name!r}")
         self.name = name
         self.gate = gate
         self._line = line
@@ -252,8 +246,7 @@ class ShellTool(Tool[Arguments, ShellResult]):
 
     Raises:
         TypeError: the policy or the approver is none.
-        ValueError: the name is none for a model, or the combination is unsafe or impossible; the message names the
-            remedy.
+        ValueError: the combination is unsafe or impossible; the message names the remedy.
     """
 
     def __init__(
