@@ -353,17 +353,21 @@ class ApprovalMemory:
         exact = self._exact.get(request.key)
         if exact is not None and not exact.approved:
             return exact
-        held = [(key[0], each) for key, each in self._prefixes.items() if key[1:] == request.key[1:]]
-        asked = [finding for finding in judgement.findings if finding.verdict is not Verdict.ALLOW]
+        held = self._prefixes_for(request) if self._prefixes else []
         for prefix, decision in held:
             if not decision.approved and any(_starts(finding.segment, prefix) for finding in judgement.findings):
                 return decision
         if judgement.verdict is Verdict.DENY:
             return None
-        if exact is not None:
+        if exact is not None or not held:
             return exact
+        asked = [finding for finding in judgement.findings if finding.verdict is not Verdict.ALLOW]
         cleared = [next((d for p, d in held if _clears(finding, p)), None) for finding in asked]
         return cleared[0] if cleared and all(cleared) else None
+
+    def _prefixes_for(self, request: ApprovalRequest) -> list[tuple[tuple[str, ...], Decision]]:
+        where = request.key[1:]
+        return [(key[0], decision) for key, decision in self._prefixes.items() if key[1:] == where]
 
 
 def _starts(segment: Segment, prefix: tuple[str, ...]) -> bool:

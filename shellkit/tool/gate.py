@@ -126,13 +126,14 @@ class Gate:
         reason = "every command is approved by a person"
         if self._has_policy and self.approval.mode == "policy":
             reason = displayed("; ".join(judgement.reasons[:5]) or "the policy asks about it", SHOWN)
+        family = self._runner.family
         return ApprovalRequest.of(
             secrets.token_hex(16),
             wanted.command,
             judgement,
-            dialect=self._runner.family,
+            dialect=family,
             workdir=wanted.workdir or self._runner.workdir,
-            shell=self._runner.family,
+            shell=family,
             isolation=self._runner.isolation,
             reason=reason,
         )
