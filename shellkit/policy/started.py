@@ -101,6 +101,8 @@ WRAPPERS = {
     "toybox": Wrapper(),
 }  # fmt: skip
 
+_OPTIONS = r"(?:-[^\0]*\0(?:(?!-)[^\0]*\0)?)*"  # words end with \0
+
 
 @attrs.frozen(kw_only=True)
 class Look:
@@ -165,11 +167,9 @@ def look(words: tuple[Word, ...], dialect: str) -> Look:
 
 
 def _runs(words: tuple[Word, ...], phrases: Sequence[str]) -> bool:
-    """Return whether the first words that are no options are one of the phrases; one may be an option's value."""
-    texts = [word.text for word in words[1:]]
-    first = next((at for at, text in enumerate(texts) if not text.startswith("-")), 0)
-    starts = [" ".join((*texts[at : at + 2], "")) for at in ((first, first + 1) if first else (0,))]
-    return any(start.startswith(f"{phrase} ".lstrip()) for start in starts for phrase in phrases)
+    """Return whether the words are one of the phrases, with any options in between; each may have a value."""
+    text = "".join(f"{word.text}\0" for word in words[1:])
+    return any(re.match("".join(f"{_OPTIONS}{word}\0" for word in phrase.split()), text) for phrase in phrases)
 
 
 def _session_of_ours(words: tuple[Word, ...]) -> bool:
