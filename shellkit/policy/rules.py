@@ -8,7 +8,6 @@ not cover a command with one of these options, in any spelling that GNU getopt t
 
 from __future__ import annotations
 
-import enum
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ import attrs
 
 from .base import Clarity, Finding, Judgement, PolicyError, Segment, Verdict, Word
 from .parse import parse
+from .phrase import Match, find_phrase
 
 __all__ = ["Rule", "RulePolicy"]
 
@@ -24,12 +24,6 @@ _STANDARD = frozenset({"/bin/", "/usr/bin/", "/usr/local/bin/"})
 _GUESSES = 64  # words of an unknown launcher that are tried as the start of a command
 
 Check = Callable[[tuple[Word, ...]], str]
-
-
-class _Match(enum.IntEnum):
-    NO = 0
-    MAYBE = 1
-    YES = 2
 
 
 def _prefix(value: Iterable[str | Iterable[str]]) -> tuple[tuple[str, ...], ...]:
@@ -112,7 +106,7 @@ class Rule:
         """Return whether the rule applies to `segment`, or for one that asks or denies: may apply."""
         if self.decision is Verdict.ALLOW:
             return self.exact(segment) and not self.excluded(segment)
-        return self.broad(segment) is not _Match.NO
+        return self.broad(segment) is not Match.NO
 
     def exact(self, segment: Segment) -> bool:
         """Return whether the words are known, in place, and the program lies where the system keeps its own."""
@@ -135,30 +129,11 @@ class Rule:
                     return option
         return self.check(segment.words) if self.check else ""
 
-    def broad(self, segment: Segment) -> _Match:
+    def broad(self, segment: Segment) -> Match:
         """Return whether the segment is, or may be, what the rule means; of a launcher each word is tried."""
         tried = segment.words[: _GUESSES if segment.launches else 1]
         starts = [at for at, word in enumerate(tried) if not self._names.isdisjoint(_names(word))]
-        return max((self._behind(segment.words[at:]) for at in starts), default=_Match.NO)
-
-    def _behind(self, words: tuple[Word, ...]) -> _Match:
-        """Look for the words after the name in their order, with options (and a value of each) between them."""
-        best, positions = _Match.YES, {1}
-        for alternatives in self.prefix[1:]:
-            for position in range(min(positions, default=len(words)), len(words)):
-                if position in positions and words[position].text.startswith("-"):
-                    positions |= {position + 1, position + 2}
-            here = [position for position in positions if position < len(words)]
-            after = {
-                position + 1 for position in here if words[position].known and words[position].text in alternatives
-            }
-            if not after:
-                after = {position + 1 for position in here if not words[position].known}
-                best = _Match.MAYBE if after else _Match.NO
-            positions = after
-            if best is _Match.NO:
-                break
-        return best
+        return max((find_phrase(segment.words[at:], self.prefix[1:]) for at in starts), default=Match.NO)
 
 
 def _rules(value: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -241,7 +216,7 @@ class RulePolicy:
         """Decide about one segment: rules that deny or ask, then what is hidden, then rules that allow."""
         candidates = self._candidates(segment)
         strict = [(rule, rule.broad(segment)) for rule in candidates if rule.decision is not Verdict.ALLOW]
-        hits = [(rule.decision if sure is _Match.YES else Verdict.ASK, rule) for rule, sure in strict if sure]
+        hits = [(rule.decision if sure is Match.YES else Verdict.ASK, rule) for rule, sure in strict if sure]
         if hits:
             verdict, rule = max(hits, key=lambda hit: hit[0])
             reason = rule.reason or f"`{' '.join(a[0] for a in rule.prefix)}`: a rule says {rule.decision}"

@@ -14,6 +14,7 @@ import attrs
 
 from .base import Clarity, Word
 from .hidden import RESERVED, hidden_by_builtin
+from .phrase import Match, find_phrase
 from .variables import is_plain_prefix
 
 __all__ = ["SHELLS", "WRAPPERS", "Look", "look"]
@@ -101,8 +102,6 @@ WRAPPERS = {
     "toybox": Wrapper(),
 }  # fmt: skip
 
-_OPTIONS = r"(?:-[^\0]*\0(?:(?!-)[^\0]*\0)?)*"  # words end with \0
-
 
 @attrs.frozen(kw_only=True)
 class Look:
@@ -167,9 +166,7 @@ def look(words: tuple[Word, ...], dialect: str) -> Look:
 
 
 def _runs(words: tuple[Word, ...], phrases: Sequence[str]) -> bool:
-    """Return whether the words are one of the phrases, with any options in between; each may have a value."""
-    text = "".join(f"{word.text}\0" for word in words[1:])
-    return any(re.match("".join(f"{_OPTIONS}{word}\0" for word in phrase.split()), text) for phrase in phrases)
+    return any(find_phrase(words, [(word,) for word in phrase.split()]) is Match.YES for phrase in phrases)
 
 
 def _session_of_ours(words: tuple[Word, ...]) -> bool:
