@@ -1,4 +1,4 @@
-"""How a child of this process has ended. Called by whatever starts one and holds its pidfd; never waits.
+"""How a child of this process has ended. Called by whatever starts one and holds its pidfd; never waits for one.
 
 The exit code of a child is given out once (wait(2)). Where something else in this process was faster, because it waits
 for any child or ignores SIGCHLD, Linux 6.15 and later still tell it.
@@ -6,13 +6,17 @@ for any child or ignores SIGCHLD, Linux 6.15 and later still tell it.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import signal
 import struct
 
 import attrs
 
-__all__ = ["Ending", "look"]
+from ..errors import SpawnError
+
+__all__ = ["Ending", "look", "watch"]
 
 # `struct pidfd_info` of its first version, and the request for it (include/uapi/linux/pidfd.h).
 _INFO = struct.Struct("=QQ11Ii")
@@ -31,6 +35,26 @@ class Ending:
 
     exit_code: int | None
     by_signal: bool = False
+
+
+def watch(pid: int) -> int:
+    """Return a pidfd of a child that has just been started.
+
+    Raises:
+        SpawnError: it has ended, and something else in this process was told how.
+        OSError: there is none to be had; the child is gone, as nobody could see its end.
+    """
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise SpawnError(
+            "the program ended before it could be watched; do not ignore SIGCHLD in this process"
+        ) from None
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # the host waits for any child, and was faster
+            os.waitpid(pid, 0)
+        raise
 
 
 def look(pidfd: int) -> Ending | None:

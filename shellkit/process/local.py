@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from . import procfs
 from .base import Process
-from .ending import look
+from .ending import look, watch
 from .pipes import PipeSource
 from .spawn import spawn
 from .tree import Containment, send
@@ -58,8 +58,7 @@ class LocalProcess(Process):
             null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
             lent.callback(os.close, null)
             self.pid = spawn(argv, env, child_stdin, child_stdout, null)
-            undo.callback(_disown, self.pid)
-            self.exited = os.pidfd_open(self.pid)
+            self.exited = watch(self.pid)
             undo.pop_all()
 
     def interrupt(self) -> None:
@@ -118,10 +117,3 @@ class LocalProcess(Process):
                 signal.pidfd_send_signal(self.exited, number)
             except ProcessLookupError:
                 return
-
-
-def _disown(shell: int) -> None:
-    """End a shell that nobody will know of, since there is no descriptor to watch it by."""
-    os.kill(shell, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):  # the host waits for any child, and was faster
-        os.waitpid(shell, 0)

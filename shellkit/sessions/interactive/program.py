@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from ...errors import ProcessEnded, SpawnError, StdinClosed
+from ...errors import ProcessEnded, StdinClosed
 from ...output.buffer import HeadTailBuffer
 from ...output.text import unfinished
 from ...process import reaper
 from ...process.awaiting import awaits_input, descendants
-from ...process.ending import look
+from ...process.ending import look, watch
 from ...process.tree import Containment, containment, send
 from .channel import Channel
 from .display import Display
@@ -119,7 +119,7 @@ class Program:
         try:
             self.started_at = self.output_at = time.monotonic()
             self.pid = channel.spawn(argv, {**env, b"SHELLKIT_SESSION": self._cookie.encode()})
-            self._pidfd = _watch(self.pid)
+            self._pidfd = watch(self.pid)
         except BaseException:
             channel.close()  # first: what ran out of descriptors needs some to end
             self._containment.close()
@@ -426,17 +426,3 @@ class Program:
             except Exception:  # noqa: BLE001  (somebody else's fault must not hurt the program)
                 _log.exception("a sink of an interactive program raised; it gets no more")
                 self._sinks.remove(sink)
-
-
-def _watch(pid: int) -> int:
-    """Return a descriptor that becomes readable at the end of the child, which is killed if there is none to be had."""
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:  # ended and reaped already
-        raise SpawnError(
-            "the program ended before it could be watched; do not ignore SIGCHLD in this process"
-        ) from None
-    except OSError:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        raise
